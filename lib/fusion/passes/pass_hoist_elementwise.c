@@ -1,4 +1,5 @@
-/* Element-wise ops behind a movement come in front of it, to run with what makes the elements. */
+/* Element-wise ops behind a movement come in front of it, to run with what makes the elements; those that make
+ * elements narrower come in front of Interpolate that repeats them, too. */
 #include "fusion/passes/passes.h"
 
 bool gb_is_uniform(const gb_pass_context *context, const gb_op *op)
@@ -11,7 +12,26 @@ bool gb_is_uniform(const gb_pass_context *context, const gb_op *op)
            gb_op_schema_get(op->kind)->flags & GB_OP_FLAG_CHAIN_UNARY;
 }
 
-/* Elements made inside of the partition, moved, and then read by the op alone. */
+/* Does it repeat elements, which are wider than those of the element-wise op? */
+static bool repeats_wide(const gb_op *op, const gb_op *elementwise)
+{
+    return op->kind == GB_OP_INTERPOLATE && gb_op_attr_is(op, GB_ATTR_MODE, "nearest", false) &&
+           gb_tensor_count(gb_op_input(op, 0)) < gb_tensor_count(gb_op_output(op, 0)) &&
+           gb_data_type_bytes(gb_op_output(elementwise, 0)->data_type, 1) <
+                   gb_data_type_bytes(gb_op_output(op, 0)->data_type, 1);
+}
+
+/* Is what it moves made inside of the partition? */
+static bool moves_results(const gb_op *op)
+{
+    const gb_graph *graph = op->graph;
+    if (!gb_is_movement(op))
+        return false;
+    const uint32_t producer = gb_graph_producer_through_views(graph, op->inputs[0]);
+    return producer != GB_NONE && graph->ops[producer]->kind != GB_OP_CONCAT;
+}
+
+/* Elements moved and then read by the op alone. */
 static gb_op *find_movement(const gb_pass_context *context, const gb_op *op)
 {
     const gb_graph *graph = op->graph;
@@ -19,11 +39,8 @@ static gb_op *find_movement(const gb_pass_context *context, const gb_op *op)
     if (moved->producer == GB_NONE || moved->n_uses != 1 || gb_leaves_partition(context, moved))
         return NULL;
     gb_op *movement = graph->ops[moved->producer];
-    if (!gb_is_movement(movement) ||
-            gb_graph_producer_through_views(graph, movement->inputs[0]) == GB_NONE)
-        return NULL;
-    const gb_op *producer = graph->ops[gb_graph_producer_through_views(graph, movement->inputs[0])];
-    return gb_op_output(op, 0)->ndims >= 0 && producer->kind != GB_OP_CONCAT ? movement : NULL;
+    const bool pays = moves_results(movement) || repeats_wide(movement, op);
+    return pays && gb_op_output(op, 0)->ndims >= 0 ? movement : NULL;
 }
 
 /* in > movement > moved > op > out  becomes  in > op > moved > movement > out, `moved` with the

@@ -9,7 +9,7 @@
 
 enum { GB_RESAMPLE_ROWS = 16, GB_RESAMPLE_SLACK = 16 };
 
-/* Rows of a source of f32, bf16 or f16 that are added up with weights other than 0. */
+/* Rows of a source of f32, bf16, f16, s8 or u8 that are added up with weights other than 0. */
 typedef struct gb_resample_rows {
     gb_data_type type;
     int64_t stride; /* elements between neighbours in a row */
@@ -33,6 +33,9 @@ typedef void gb_resample_joined_fn(
  * `streamed`: past the caches, where dst lies in whole vectors: resample_copies. */
 typedef void gb_resample_copies_fn(const int32_t *index, int64_t count, const char *src,
         int64_t src_step, char *dst, int64_t dst_step, int64_t bytes, bool streamed);
+/* dst[i] = src[index[i]], elements of `bytes` 1, 2 or 4 bytes; `doubled`: index[i] is index[0] + i / 2: resample_picks. */
+typedef void gb_resample_picks_fn(
+        const int32_t *index, int64_t count, bool doubled, const void *src, void *dst, int bytes);
 /* dst[i] = sum of the taps of position i in a line: resample_line. */
 typedef void gb_resample_line_fn(const gb_resample_taps *taps, const float *line, float *dst);
 

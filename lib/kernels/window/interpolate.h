@@ -22,6 +22,7 @@ typedef enum gb_interpolation_way {
     GB_INTERPOLATE_JOINED,   /* of lines whose positions have all channels; rows are joined first */
     GB_INTERPOLATE_CHANNELS, /* each position is a sum of its own */
     /* along the width */
+    GB_INTERPOLATE_PICKED,  /* nearest elements as they are */
     GB_INTERPOLATE_PLANAR,  /* a work item is a plane of height and width */
     GB_INTERPOLATE_WIDENED, /* rows are resampled along the width first, then added up */
     GB_INTERPOLATE_ROWS     /* rows are added up first */
@@ -30,6 +31,7 @@ typedef enum gb_interpolation_way {
 typedef struct gb_interpolation {
     gb_resample_problem problem;
     gb_interpolation_way way;
+    bool doubled;         /* picked elements: each twice, and work items begin at even ones */
     bool streams;         /* joined lines whose positions are whole lines of the caches */
     int row_dim, col_dim; /* a work item is rows x cols of these; row_dim may be -1 */
     int64_t rows, cols, items;

@@ -139,24 +139,68 @@ static void run_joined(const gb_interpolation *params, const gb_step_call *call,
     gb_kernels_get()->resample_joined(&taps, block.line, cols, dst, streamed);
 }
 
+/* Where a work item at `position` stores what it copies. */
+static const gb_pointwise_view *copies_to(
+        const gb_interpolation *params, const gb_step_call *call, const int64_t *position)
+{
+    const gb_pointwise_program *pointwise = &params->problem.pointwise;
+    gb_pointwise_view *view = gb_scratch_get(call, params->epilogue.views);
+    gb_pointwise_views(pointwise, call->buffers, position, params->row_dim, params->col_dim, view);
+    return view + pointwise->instructions[0].operand;
+}
+
+/* Offset of the source's row that is nearest to the height of `position`, `rows` of the work item further on. */
+static int64_t nearest_row(const gb_interpolation *params, const int64_t *position, int64_t rows)
+{
+    const gb_resample_axis *height = &params->problem.axes[HEIGHT];
+    const bool along_height = params->row_dim >= 0 && params->row_dim == height->dim;
+    const int64_t at = position_of(params, HEIGHT, position) + (along_height ? rows : 0);
+    const int64_t step =
+            along_height || params->row_dim < 0 ? 0 : params->problem.src.strides[params->row_dim];
+    return height->taps.index[at] * interpolate_stride_of(params, HEIGHT) + rows * step;
+}
+
+/* The plane of the source that is nearest to the depth of `position`. */
+static const char *nearest_plane(const gb_interpolation *params, const gb_step_call *call,
+        const int64_t *position, int64_t size)
+{
+    int64_t depth = params->problem.axes[DEPTH].taps.index[position_of(params, DEPTH, position)];
+    return source(params, call, position) + depth * interpolate_stride_of(params, DEPTH) * size;
+}
+
 /* rows x cols nearest elements at `position`, to the tensor. */
 static void run_copied(const gb_interpolation *params, const gb_step_call *call,
         const int64_t *position, int64_t rows, int64_t cols)
 {
-    const gb_pointwise_program *pointwise = &params->problem.pointwise;
-    const gb_resample_axis *axes = params->problem.axes;
-    gb_pointwise_view *view = gb_scratch_get(call, params->epilogue.views);
-    gb_pointwise_views(pointwise, call->buffers, position, params->row_dim, params->col_dim, view);
-    view += pointwise->instructions[0].operand;
+    const gb_pointwise_view *view = copies_to(params, call, position);
     const int64_t size = (int64_t)gb_data_type_bytes(params->problem.src.type, 1);
-    int64_t depth = axes[DEPTH].taps.index[position_of(params, DEPTH, position)];
-    int64_t height = axes[HEIGHT].taps.index[position_of(params, HEIGHT, position)];
-    int64_t offset = depth * interpolate_stride_of(params, DEPTH) +
-                     height * interpolate_stride_of(params, HEIGHT);
-    gb_kernels_get()->resample_copies(axes[WIDTH].taps.index + position_of(params, WIDTH, position),
-            rows, source(params, call, position) + offset * size,
+    const int32_t *index = params->problem.axes[WIDTH].taps.index;
+    gb_kernels_get()->resample_copies(index + position_of(params, WIDTH, position), rows,
+            nearest_plane(params, call, position, size) + nearest_row(params, position, 0) * size,
             interpolate_stride_of(params, WIDTH) * size, view->data, view->row_stride * size,
             cols * size, view->streamed);
+}
+
+/* The same along the width. A row that is nearest to several is picked from once. */
+static void run_picked(const gb_interpolation *params, const gb_step_call *call,
+        const int64_t *position, int64_t rows, int64_t cols)
+{
+    const gb_pointwise_view *view = copies_to(params, call, position);
+    const int64_t size = (int64_t)gb_data_type_bytes(params->problem.src.type, 1);
+    const int64_t first = position_of(params, WIDTH, position), dst_row = view->row_stride * size;
+    const int32_t *index = params->problem.axes[WIDTH].taps.index + first;
+    const char *plane = nearest_plane(params, call, position, size);
+    gb_resample_picks_fn *pick = gb_kernels_get()->resample_picks;
+    char *dst = view->data;
+    int64_t picked = -1;
+    for (int64_t r = 0; r < rows; r++, dst += dst_row) {
+        const int64_t row = nearest_row(params, position, r);
+        if (row == picked)
+            memcpy(dst, dst - dst_row, (size_t)(cols * size));
+        else
+            pick(index, cols, params->doubled, plane + row * size, dst, (int)size);
+        picked = row;
+    }
 }
 
 /* A plane of results at `position`, of lines that are planes of the source. */
@@ -283,6 +327,10 @@ void gb_interpolate_run(const gb_step_call *call)
             int64_t cols = count[params->col_dim];
             if (params->way == GB_INTERPOLATE_COPIED) {
                 run_copied(params, call, position, rows, cols);
+                continue;
+            }
+            if (params->way == GB_INTERPOLATE_PICKED) {
+                run_picked(params, call, position, rows, cols);
                 continue;
             }
             float *results = gb_scratch_get(call, params->results);

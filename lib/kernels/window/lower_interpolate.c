@@ -2,7 +2,7 @@
  * elements of the source, by a table of taps per axis. Vectors lie across the channels, or along
  * the width: then the rows that a row needs are joined first, and the line that they make is
  * resampled. So are rows across channels that lie side by side, where a line of them fits a cache.
- * Nearest elements with their channels side by side are copied. Small planes are lines, too: height and
+ * Nearest elements that are stored as they are are copied, or picked along the width. Small planes are lines, too: height and
  * width have one table of taps. Where results have more rows than the source, its rows are resampled along
  * the width first.
  */
@@ -21,16 +21,23 @@ enum {
     PLANE_TAPS = 1 << 13    /* of all its positions */
 };
 
-/* Are positions copied as they are, with their channels side by side on both sides? */
-static bool copies(const gb_interpolation *plan)
+/* Are nearest elements stored as they are, side by side along the dim on both sides? */
+static bool copies(const gb_interpolation *plan, int dim)
 {
     const gb_resample_problem *problem = &plan->problem;
-    const int channel = problem->channel_dim;
     const gb_pointwise_program *pointwise = &problem->pointwise;
     const gb_pointwise_instruction *first = &pointwise->instructions[0];
-    return problem->nearest && !problem->gradient && problem->src.strides[channel] == 1 &&
-           gb_epilogue_stores(pointwise, channel) && first->opcode == GB_POINTWISE_STORE &&
+    return problem->nearest && !problem->gradient && problem->src.strides[dim] == 1 &&
+           gb_epilogue_stores(pointwise, dim) && first->opcode == GB_POINTWISE_STORE &&
            pointwise->operands[first->operand].type == problem->src.type;
+}
+
+static bool is_doubled(const gb_resample_taps *taps)
+{
+    for (int64_t i = 0; i < taps->count; i++)
+        if (taps->index[i] != i / 2)
+            return false;
+    return true;
 }
 
 /* Do positions lie one behind the other with all their channels, in lines that fit a cache? */
@@ -90,13 +97,15 @@ static void choose_items(gb_interpolation *plan)
     if (plan->cols == dims[plan->col_dim])
         plan->rows = gb_min_i64(dims[plan->row_dim], most / plan->cols);
     if (channels)
-        plan->way = copies(plan)  ? GB_INTERPOLATE_COPIED
-                    : joins(plan) ? GB_INTERPOLATE_JOINED
-                                  : GB_INTERPOLATE_CHANNELS;
+        plan->way = copies(plan, channel) ? GB_INTERPOLATE_COPIED
+                    : joins(plan)         ? GB_INTERPOLATE_JOINED
+                                          : GB_INTERPOLATE_CHANNELS;
     else
-        plan->way = is_planar(plan)       ? GB_INTERPOLATE_PLANAR
+        plan->way = copies(plan, width)   ? GB_INTERPOLATE_PICKED
+                    : is_planar(plan)     ? GB_INTERPOLATE_PLANAR
                     : widening_pays(plan) ? GB_INTERPOLATE_WIDENED
                                           : GB_INTERPOLATE_ROWS;
+    plan->doubled = is_doubled(&problem->axes[WIDTH].taps);
     plan->streams = plan->way == GB_INTERPOLATE_JOINED &&
                     (size_t)dims[channel] * sizeof(float) % GB_CACHE_LINE == 0;
     plan->items = 1;

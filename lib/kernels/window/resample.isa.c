@@ -1,7 +1,7 @@
 /* Resampling: weighted sums of rows, and of elements of a line. */
 #include "kernels/isa/vec.h"
 
-#include "kernels/isa/vec_float.h"
+#include "kernels/isa/vec_codes.h"
 #include "kernels/isa/vec_partial.h"
 
 #include <string.h>
@@ -12,10 +12,9 @@ GB_INLINE void sum_vector(const gb_resample_rows *rows, const gb_data_type type,
         const int64_t stride, int64_t i, int64_t n, float *dst)
 {
     vf sum = !rows->add ? vf_zero() : n == VLEN ? vf_load(dst + i) : vf_load_n(dst + i, n);
-    int64_t offset = i * stride * (int64_t)gb_float_size(type);
     for (int k = 0; k < rows->n; k++)
         sum = vf_fma(vf_set1(rows->weight[k]),
-                vf_gather_float(type, rows->src[k] + offset, stride, n), sum);
+                vf_load_codes(type, rows->src[k], i * stride, stride, n), sum);
     vf_store_first(dst + i, sum, n);
 }
 
@@ -44,6 +43,10 @@ static void resample_sum_rows(const gb_resample_rows *rows, int64_t length, floa
         sum_typed(rows, GB_BF16, length, dst);
     else if (rows->type == GB_F16)
         sum_typed(rows, GB_F16, length, dst);
+    else if (rows->type == GB_S8)
+        sum_typed(rows, GB_S8, length, dst);
+    else if (rows->type == GB_U8)
+        sum_typed(rows, GB_U8, length, dst);
     else
         sum_typed(rows, GB_F32, length, dst);
 }
@@ -57,7 +60,7 @@ static void sum_position(const gb_resample_rows *rows, const gb_resample_taps *t
         int64_t step, int64_t length, float *dst)
 {
     gb_resample_rows sum = {.type = rows->type, .stride = rows->stride, .add = rows->add};
-    int64_t size = rows->type == GB_F32 ? 4 : 2;
+    const int64_t size = gb_code_bytes(rows->type);
     for (int64_t t = 0; t < taps->taps; t++) {
         float weight = taps->weight[t * taps->pitch + i];
         int64_t offset = taps->index[t * taps->pitch + i] * step * size;
@@ -238,8 +241,57 @@ void GB_ISA_NAME(resample_copies)(const int32_t *index, int64_t count, const cha
         copy_pieces(&lines, src, dst, 8);
     else if (bytes >= 4)
         copy_pieces(&lines, src, dst, 4);
-    else
+    else if (bytes >= 2)
         copy_pieces(&lines, src, dst, 2);
+    else
+        copy_pieces(&lines, src, dst, 1);
+}
+
+/* Elements that are picked as they are: resample_picks. */
+#define DEFINE_PICKS(type)                                                                         \
+    static void pick_##type(const int32_t *index, int64_t count, const type *src, type *dst)       \
+    {                                                                                              \
+        for (int64_t i = 0; i < count; i++)                                                        \
+            dst[i] = src[index[i]];                                                                \
+    }                                                                                              \
+    static void twice_##type(int64_t count, const type *src, type *dst)                            \
+    {                                                                                              \
+        for (int64_t i = 0; i < count / 2; i++)                                                    \
+            dst[2 * i] = dst[2 * i + 1] = src[i];                                                  \
+        if (count % 2)                                                                             \
+            dst[count - 1] = src[count / 2];                                                       \
+    }                                                                                              \
+    static void picks_##type(                                                                      \
+            const int32_t *index, int64_t count, bool doubled, const void *src, void *dst)         \
+    {                                                                                              \
+        if (doubled)                                                                               \
+            twice_##type(count, (const type *)src + index[0], dst);                                \
+        else                                                                                       \
+            pick_##type(index, count, src, dst);                                                   \
+    }
+DEFINE_PICKS(uint8_t)
+DEFINE_PICKS(uint16_t)
+DEFINE_PICKS(uint32_t)
+
+/* Vectors of elements of 4 bytes are looked up. Returns how many elements. */
+static int64_t look_up(const int32_t *index, int64_t count, const void *src, void *dst)
+{
+    int64_t i = 0;
+    for (; i + VLEN <= count; i += VLEN)
+        vf_store((float *)dst + i, vf_lookup(src, vi_load(index + i)));
+    return i;
+}
+
+void GB_ISA_NAME(resample_picks)(
+        const int32_t *index, int64_t count, bool doubled, const void *src, void *dst, int bytes)
+{
+    const int64_t done = bytes == 4 && !doubled ? look_up(index, count, src, dst) : 0;
+    if (bytes == 1)
+        picks_uint8_t(index, count, doubled, src, dst);
+    else if (bytes == 2)
+        picks_uint16_t(index, count, doubled, src, dst);
+    else
+        picks_uint32_t(index + done, count - done, doubled, src, (uint32_t *)dst + done);
 }
 
 GB_INLINE void line_vector(
