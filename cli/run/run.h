@@ -43,7 +43,7 @@ typedef struct gb_whole_result {
 
 /* Times are -1 when not measured. */
 typedef struct gb_partition_result {
-    size_t id;
+    size_t id;     /* its place in the case */
     char *ops;     /* owned: op kinds, "Convolution+ReLU" */
     char *pattern; /* owned */
     char *kernels; /* owned; NULL while not compiled */

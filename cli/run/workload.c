@@ -76,7 +76,8 @@ static gb_status take_partitions(gb_workload *work, size_t n, gb_partition **par
         part.result = &work->result->partitions[work->n_parts];
         work->parts[work->n_parts++] = part;
         work->result->n_partitions = work->n_parts;
-        *part.result = (gb_partition_result){.compile_ns = -1,
+        *part.result = (gb_partition_result){.id = work->n_parts - 1,
+                .compile_ns = -1,
                 .build_ns = -1,
                 .first_ns = -1,
                 .device_ns = -1,
@@ -86,7 +87,6 @@ static gb_status take_partitions(gb_workload *work, size_t n, gb_partition **par
                 .margin = -1};
         if (status != GB_SUCCESS)
             return status;
-        gb_partition_get_id(part.partition, &part.result->id);
         part.result->ops = join_kinds(work, &work->parts[work->n_parts - 1]);
         part.result->pattern = gb_cli_copy(gb_partition_get_pattern(part.partition));
     }
@@ -269,10 +269,14 @@ static void forget_dims(gb_logical_tensor *tensor)
         tensor->dims[d] = tensor->strides[d] = GB_UNKNOWN_DIM;
 }
 
-/* Has it made ready for one more along axis 0 of the first input and of those as long as it, if that
- * is a legal shape: what is found for the dims of the graph must not be what was made for these.
- * Dense strides are the same for both. */
-static void specialize_otherwise(const gb_work_part *part, const gb_logical_tensor *const *tensors)
+/* Inputs that are not those of the graph: one more along axis 0 of the first input and of those as long as it, whose
+ * dense strides are the same; or rows that lie further apart, whose dims are. */
+typedef enum otherwise { MORE_ROWS, ROWS_APART } otherwise;
+
+/* Has it made ready for such inputs, if they are legal: what is found for those of the graph must not be what was made
+ * for these. */
+static void specialize_otherwise(
+        const gb_work_part *part, const gb_logical_tensor *const *tensors, otherwise how)
 {
     size_t n = part->n_inputs + part->n_outputs;
     gb_logical_tensor *other = gb_cli_realloc(NULL, n, sizeof *other);
@@ -285,9 +289,9 @@ static void specialize_otherwise(const gb_work_part *part, const gb_logical_tens
         if (i >= part->n_inputs) {
             outputs[i - part->n_inputs] = &other[i];
             forget_dims(&other[i]);
-        } else if (other[i].property != GB_PROPERTY_CONSTANT && other[i].ndims > 1 &&
-                   other[i].dims[0] == tensors[0]->dims[0]) {
-            other[i].dims[0]++;
+        } else if (other[i].property != GB_PROPERTY_CONSTANT && other[i].ndims > 1) {
+            other[i].dims[0] += how == MORE_ROWS && other[i].dims[0] == tensors[0]->dims[0];
+            other[i].strides[0] += how == ROWS_APART && other[i].strides[0] < INT32_MAX;
         }
     }
     gb_compiled_partition *unused = NULL;
@@ -320,8 +324,10 @@ static gb_status compile_dynamic(
     }
     gb_status status = gb_partition_compile(part->partition, &part->dynamic, part->n_inputs, list,
             part->n_outputs, list + part->n_inputs, work->session->engine);
-    if (status == GB_SUCCESS && work->settings->mode & MODE_CORRECTNESS)
-        specialize_otherwise(part, tensors);
+    if (status == GB_SUCCESS && work->settings->mode & MODE_CORRECTNESS) {
+        specialize_otherwise(part, tensors, MORE_ROWS);
+        specialize_otherwise(part, tensors, ROWS_APART);
+    }
     if (status == GB_SUCCESS)
         status = gb_compiled_partition_specialize(part->dynamic, &part->compiled, part->n_inputs,
                 tensors, part->n_outputs, tensors + part->n_inputs);
