@@ -33,7 +33,8 @@ typedef void gb_resample_joined_fn(
  * `streamed`: past the caches, where dst lies in whole vectors: resample_copies. */
 typedef void gb_resample_copies_fn(const int32_t *index, int64_t count, const char *src,
         int64_t src_step, char *dst, int64_t dst_step, int64_t bytes, bool streamed);
-/* dst[i] = src[index[i]], elements of `bytes` 1, 2 or 4 bytes; `doubled`: index[i] is index[0] + i / 2: resample_picks. */
+/* dst[i] = src[index[i]], elements of `bytes` 1, 2 or 4 bytes; `doubled`: index[i] is index[0] + i / 2, and count is even:
+ * resample_picks. */
 typedef void gb_resample_picks_fn(
         const int32_t *index, int64_t count, bool doubled, const void *src, void *dst, int bytes);
 /* dst[i] = sum of the taps of position i in a line: resample_line. */

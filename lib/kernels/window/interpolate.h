@@ -31,7 +31,7 @@ typedef enum gb_interpolation_way {
 typedef struct gb_interpolation {
     gb_resample_problem problem;
     gb_interpolation_way way;
-    bool doubled;         /* picked elements: each twice, and work items begin at even ones */
+    bool doubled;         /* picked elements: each twice */
     bool streams;         /* joined lines whose positions are whole lines of the caches */
     int row_dim, col_dim; /* a work item is rows x cols of these; row_dim may be -1 */
     int64_t rows, cols, items;

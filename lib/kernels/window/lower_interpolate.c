@@ -32,8 +32,11 @@ static bool copies(const gb_interpolation *plan, int dim)
            pointwise->operands[first->operand].type == problem->src.type;
 }
 
+/* Is each element there twice, in work items as well, which begin at even positions? */
 static bool is_doubled(const gb_resample_taps *taps)
 {
+    if (taps->count % 2)
+        return false;
     for (int64_t i = 0; i < taps->count; i++)
         if (taps->index[i] != i / 2)
             return false;

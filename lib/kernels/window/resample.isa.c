@@ -258,8 +258,6 @@ void GB_ISA_NAME(resample_copies)(const int32_t *index, int64_t count, const cha
     {                                                                                              \
         for (int64_t i = 0; i < count / 2; i++)                                                    \
             dst[2 * i] = dst[2 * i + 1] = src[i];                                                  \
-        if (count % 2)                                                                             \
-            dst[count - 1] = src[count / 2];                                                       \
     }                                                                                              \
     static void picks_##type(                                                                      \
             const int32_t *index, int64_t count, bool doubled, const void *src, void *dst)         \
