@@ -12,10 +12,11 @@ bool gb_is_uniform(const gb_pass_context *context, const gb_op *op)
            gb_op_schema_get(op->kind)->flags & GB_OP_FLAG_CHAIN_UNARY;
 }
 
-/* Does it repeat elements, which are wider than those of the element-wise op? */
+/* Does it repeat elements, which are wider than those of the element-wise op? These will lie dense. */
 static bool repeats_wide(const gb_op *op, const gb_op *elementwise)
 {
     return op->kind == GB_OP_INTERPOLATE && gb_op_attr_is(op, GB_ATTR_MODE, "nearest", false) &&
+           gb_is_dense(gb_op_input(op, 0)) &&
            gb_tensor_count(gb_op_input(op, 0)) < gb_tensor_count(gb_op_output(op, 0)) &&
            gb_data_type_bytes(gb_op_output(elementwise, 0)->data_type, 1) <
                    gb_data_type_bytes(gb_op_output(op, 0)->data_type, 1);
