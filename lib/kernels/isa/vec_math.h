@@ -261,31 +261,35 @@ static inline vf vf_sigmoid(vf x)
     return gb_times_sigmoid(vf_set1(1.0F), x);
 }
 
-/* The normal distribution's integral from -infinity to x, x <= 0: 2^P(x) with P fitted on -6 .. 0.
- * Error (2 + 2 x^2) ulp down to -6, absolute below 1e-9 beyond. At -13 it is 0, P(-13) = -248. */
+/* -|x|, -13 at least: beyond, gb_normal_tail() is 0. */
+static inline vf gb_tail_argument(vf x)
+{
+    return vf_max(vf_set1(-13.0F), gb_negative(x));
+}
+/* The normal distribution's integral from -infinity to x, -13 <= x <= 0: 2^P(x) with P fitted on -6 .. 0.
+ * Error (2 + 2 x^2) ulp down to -6, absolute below 1e-9 beyond. P(-13) is -248. */
 static inline vf gb_normal_tail(vf x)
 {
-    vf limited = vf_max(vf_set1(-13.0F), x);
-    vf exponent = GB_POLYNOMIAL(limited, -1.8240462e-08F, -5.8447995e-07F, -7.996621e-06F,
+    vf exponent = GB_POLYNOMIAL(x, -1.8240462e-08F, -5.8447995e-07F, -7.996621e-06F,
             -5.9000606e-05F, -0.0002191855F, 0.00012573559F, 0.0070999395F, 0.05254304F,
             -0.45918882F, 1.1511075F, -1.0F);
     return gb_exp2(exponent);
 }
 
 /* x / 2 (1 + erf(x / sqrt 2)): x times the integral to x, which beyond 0 is 1 less that to -x. Without
- * cancellation for x < 0. (3 + x^2) ulp to -6, below absolute error 1e-9 |x|. */
+ * cancellation for x < 0. (3 + x^2) ulp to -6, below absolute error 1e-9 |x|; of -infinity
+ * NaN. */
 static inline vf vf_gelu_erf(vf x)
 {
-    vf negative = gb_negative(x), limited = vf_max(vf_set1(-13.0F), negative);
-    vf factor = vf_min(x, limited); /* finite where x is infinity */
-    return vf_fma(factor, gb_normal_tail(negative), vf_max(vf_zero(), x));
+    vf a = gb_tail_argument(x), factor = vf_min(x, a); /* finite where x is infinity */
+    return vf_fma(factor, gb_normal_tail(a), vf_max(vf_zero(), x));
 }
 /* Its derivative. */
 static inline vf vf_gelu_erf_slope(vf x)
 {
     vf density = vf_exp(vf_mul(vf_mul(x, x), vf_set1(-0.5F)));
     vf scaled = vf_mul(x, vf_set1(0x1.988454p-2F)); /* x / sqrt(2 pi) */
-    vf tail = gb_normal_tail(gb_negative(x));
+    vf tail = gb_normal_tail(gb_tail_argument(x));
     vf integral = vf_select(vf_gt(x, vf_zero()), vf_sub(vf_set1(1.0F), tail), tail);
     return vf_fma(scaled, density, integral);
 }
