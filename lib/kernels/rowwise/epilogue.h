@@ -27,6 +27,25 @@ static inline bool gb_epilogue_stores(const gb_pointwise_program *pointwise, int
     return pointwise->n_instructions == 1 && col_dim >= 0 && dst->strides[col_dim] == 1;
 }
 
+/* The same, and of `type`: can elements of it be copied there as they are? */
+static inline bool gb_epilogue_copies(
+        const gb_pointwise_program *pointwise, int col_dim, gb_data_type type)
+{
+    const gb_pointwise_instruction *first = &pointwise->instructions[0];
+    return gb_epilogue_stores(pointwise, col_dim) && first->opcode == GB_POINTWISE_STORE &&
+           pointwise->operands[first->operand].type == type;
+}
+
+/* Where a work item at `position` stores what it copies. */
+static inline const gb_pointwise_view *gb_epilogue_target(const gb_epilogue *epilogue,
+        const gb_pointwise_program *pointwise, const gb_step_call *call, const int64_t *position,
+        int row_dim, int col_dim)
+{
+    gb_pointwise_view *views = gb_scratch_get(call, epilogue->views);
+    gb_pointwise_views(pointwise, call->buffers, position, row_dim, col_dim, views);
+    return &views[pointwise->instructions[0].operand];
+}
+
 /* Room for the results of a work item: register 0, or more where they are only stored. */
 static inline gb_scratch gb_epilogue_room(
         gb_step *step, const gb_epilogue *epilogue, int64_t elements)

@@ -143,10 +143,8 @@ static void run_joined(const gb_interpolation *params, const gb_step_call *call,
 static const gb_pointwise_view *copies_to(
         const gb_interpolation *params, const gb_step_call *call, const int64_t *position)
 {
-    const gb_pointwise_program *pointwise = &params->problem.pointwise;
-    gb_pointwise_view *view = gb_scratch_get(call, params->epilogue.views);
-    gb_pointwise_views(pointwise, call->buffers, position, params->row_dim, params->col_dim, view);
-    return view + pointwise->instructions[0].operand;
+    return gb_epilogue_target(&params->epilogue, &params->problem.pointwise, call, position,
+            params->row_dim, params->col_dim);
 }
 
 /* Offset of the source's row that is nearest to the height of `position`, `rows` of the work item further on. */

@@ -25,11 +25,8 @@ enum {
 static bool copies(const gb_interpolation *plan, int dim)
 {
     const gb_resample_problem *problem = &plan->problem;
-    const gb_pointwise_program *pointwise = &problem->pointwise;
-    const gb_pointwise_instruction *first = &pointwise->instructions[0];
     return problem->nearest && !problem->gradient && problem->src.strides[dim] == 1 &&
-           gb_epilogue_stores(pointwise, dim) && first->opcode == GB_POINTWISE_STORE &&
-           pointwise->operands[first->operand].type == problem->src.type;
+           gb_epilogue_copies(&problem->pointwise, dim, problem->src.type);
 }
 
 /* Is each element there twice, in work items as well, which begin at even positions? */

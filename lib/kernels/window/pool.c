@@ -94,13 +94,9 @@ static void set_offsets(gb_pool *plan)
 /* Are the maxima of codes only stored, with their channels side by side? */
 static bool stores_codes(const gb_pool *plan)
 {
-    const gb_pool_problem *problem = &plan->problem;
-    const gb_pointwise_program *pointwise = &problem->pointwise;
-    const gb_data_type type = problem->src.type;
-    const gb_pointwise_instruction *first = &pointwise->instructions[0];
-    return plan->channels && !problem->mean && (type == GB_S8 || type == GB_U8) &&
-           gb_epilogue_stores(pointwise, plan->col_dim) && first->opcode == GB_POINTWISE_STORE &&
-           pointwise->operands[first->operand].type == type;
+    const gb_data_type type = plan->problem.src.type;
+    return plan->channels && !plan->problem.mean && (type == GB_S8 || type == GB_U8) &&
+           gb_epilogue_copies(&plan->problem.pointwise, plan->col_dim, type);
 }
 
 static void choose_items(gb_pool *plan)
@@ -449,10 +445,8 @@ static void pool_locate(item *u, int64_t index)
 static void run_codes(item *u, const gb_step_call *call)
 {
     const gb_pool *plan = u->plan;
-    const gb_pointwise_program *pointwise = &plan->problem.pointwise;
-    gb_pointwise_view *view = gb_scratch_get(call, plan->epilogue.views);
-    gb_pointwise_views(pointwise, call->buffers, u->position, plan->row_dim, plan->col_dim, view);
-    view += pointwise->instructions[0].operand;
+    const gb_pointwise_view *view = gb_epilogue_target(&plan->epilogue, &plan->problem.pointwise,
+            call, u->position, plan->row_dim, plan->col_dim);
     u->codes = (uint8_t *)view->data;
     u->codes_row = view->row_stride;
     sum_channels(u);
