@@ -29,10 +29,10 @@ static bool copies(const gb_interpolation *plan, int dim)
            gb_epilogue_copies(&problem->pointwise, dim, problem->src.type);
 }
 
-/* Is each element there twice, in work items as well, which begin at even positions? */
+/* Is each element that is picked there twice, in work items as well, which begin at even positions? */
 static bool is_doubled(const gb_resample_taps *taps)
 {
-    if (taps->count % 2)
+    if (taps->taps != 1 || taps->count % 2)
         return false;
     for (int64_t i = 0; i < taps->count; i++)
         if (taps->index[i] != i / 2)
