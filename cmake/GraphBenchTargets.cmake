@@ -22,8 +22,8 @@ endif()
 add_library(gb_options INTERFACE)
 target_link_libraries(gb_options INTERFACE gb_plain_options)
 if(GB_SANITIZE)
-  # Following variables through sanitized kernels takes GCC minutes for a file.
-  target_compile_options(gb_options INTERFACE -fsanitize=${GB_SANITIZE} -fno-omit-frame-pointer
+  # Lines are all that reports name; to follow variables through sanitized kernels takes GCC minutes for a file.
+  target_compile_options(gb_options INTERFACE -fsanitize=${GB_SANITIZE} -fno-omit-frame-pointer -g1
     $<$<C_COMPILER_ID:GNU>:-fno-var-tracking-assignments>)
   target_link_options(gb_options INTERFACE -fsanitize=${GB_SANITIZE})
   if(GB_SANITIZE MATCHES "undefined")
@@ -104,6 +104,10 @@ function(gb_add_room room)
     if(GB_SANITIZE MATCHES "fuzzer")
       # Clang takes ten times as long for a kernel with all checks; the preset asan-ubsan has them.
       set_source_files_properties(${ARG_ISA} PROPERTIES COMPILE_OPTIONS -fno-sanitize=undefined)
+    elseif(GB_SANITIZE MATCHES "address" AND GB_SANITIZE MATCHES "undefined")
+      # These check each pointer before its use, where the address sanitizer looks again, and take GCC as long as all others.
+      set_source_files_properties(${ARG_ISA} ${ARG_AMX} PROPERTIES
+        COMPILE_OPTIONS -fno-sanitize=null,object-size,pointer-overflow)
     endif()
     foreach(isa IN LISTS GB_ISAS ITEMS amx)
       set(sources ${ARG_ISA})
