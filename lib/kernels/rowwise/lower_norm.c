@@ -88,6 +88,33 @@ static void apply(const norm *plan, const gb_step_call *call, const gb_row_block
     }
 }
 
+/* The same for a tile of a block of columns. */
+static void norm_apply(const gb_row_plan *rows, const gb_step_call *call, const gb_row_block *tile)
+{
+    const norm *plan = call->params;
+    const gb_reduced_space *space = &plan->problem.rows.space;
+    const int64_t *strides = plan->problem.affine_strides;
+    const int inner = gb_last_reduced(space), kept = gb_last_kept(space);
+    const int64_t first = tile->position[kept] % rows->block; /* column of the block */
+    const int64_t offset = gb_offset(space->ndims, strides, tile->position);
+    const float *gamma = affine_values(&plan->problem.gamma, &plan->gamma, call);
+    const float *beta = affine_values(&plan->problem.beta, &plan->beta, call);
+    const gb_norm_block kernel_block = {.x = tile->x,
+            .y = tile->y,
+            .x_stride = tile->x_stride,
+            .y_stride = tile->y_stride,
+            .count = tile->count,
+            .mean = (float *)gb_scratch_get(call, plan->mean) + first,
+            .scale = (float *)gb_scratch_get(call, plan->scale) + first,
+            .gamma = gamma ? gamma + offset : NULL,
+            .beta = beta ? beta + offset : NULL,
+            .runs = 1,
+            .run = tile->rows,
+            .affine_step = inner < 0 ? 0 : strides[inner],
+            .affine_count = strides[kept]};
+    gb_kernels_get()->norm_apply_columns(&kernel_block);
+}
+
 static void norm_compute(
         const gb_row_plan *rows, const gb_step_call *call, const gb_row_block *block)
 {
@@ -114,7 +141,7 @@ static void norm_compute(
     }
     for (int64_t i = 0; i < block->count; i++)
         scale[i] = 1 / sqrtf(variance[i] + problem->epsilon);
-    if (kernel_block.n)
+    if (kernel_block.n && block->y)
         apply(plan, call, block, &kernel_block);
 }
 
@@ -166,7 +193,8 @@ static gb_status norm_plan(gb_step *step, const gb_norm_problem *problem)
     if (!plan)
         return GB_OUT_OF_MEMORY;
     plan->problem = *problem;
-    plan->rows = gb_row_plan_make(step, &plan->problem.rows, problem->group, problem->has_stats);
+    plan->rows = gb_row_plan_make(
+            step, &plan->problem.rows, problem->group, problem->has_stats, norm_apply);
     gb_scratch *values[] = {&plan->mean, &plan->variance, &plan->scale};
     for (int i = 0; i < 3; i++)
         *values[i] = gb_scratch_add(step, gb_float_bytes(GB_TILE_ELEMENTS));

@@ -80,7 +80,7 @@ static gb_status softmax_plan(gb_step *step, const gb_softmax_problem *problem)
     if (!plan)
         return GB_OUT_OF_MEMORY;
     plan->problem = *problem;
-    plan->rows = gb_row_plan_make(step, &plan->problem.rows, 1, has_stats(problem));
+    plan->rows = gb_row_plan_make(step, &plan->problem.rows, 1, has_stats(problem), NULL);
     if (has_stats(problem))
         plan->stats = gb_scratch_add(step, gb_float_bytes(GB_TILE_ELEMENTS));
     plan->streamed = streams(&plan->rows);

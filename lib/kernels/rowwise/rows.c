@@ -38,6 +38,22 @@ static int64_t kernel_stride(const gb_row_plan *plan, const int64_t *strides)
     return dim < 0 ? 0 : strides[dim];
 }
 
+/* Columns of a block that stays near between the passes over it, as many for each thread. */
+static int64_t choose_columns(const gb_row_plan *plan, int64_t near, int64_t granule)
+{
+    const gb_reduced_space *space = &plan->problem->space;
+    const int64_t all = space->dims[gb_last_kept(space)];
+    int64_t block = gb_max_i64(near / gb_max_i64(space->n, 1), LEAST_COLUMNS);
+    block = gb_min_i64(block, GB_TILE_ELEMENTS) / LEAST_COLUMNS * LEAST_COLUMNS;
+    if (plan->apply && all > LEAST_COLUMNS) {
+        int64_t threads = gb_max_threads(), blocks = gb_div_up(all, block);
+        while (gb_product(space->n_kept, space->kept, space->dims) / all * blocks % threads)
+            blocks++;
+        block = gb_min_i64(block, gb_div_up(gb_div_up(all, blocks), granule) * granule);
+    }
+    return gb_max_i64(block / granule * granule, granule);
+}
+
 static int64_t choose_block(const gb_row_plan *plan, int64_t granule)
 {
     const gb_reduced_space *space = &plan->problem->space;
@@ -47,10 +63,9 @@ static int64_t choose_block(const gb_row_plan *plan, int64_t granule)
         return 1;
     all = space->dims[gb_last_kept(space)];
     if (plan->columns) {
-        int64_t near = (int64_t)(machine->l2_bytes / 4 / sizeof(float)); /* beside the result */
-        block = gb_max_i64(near / n, LEAST_COLUMNS);
-        block = gb_min_i64(block, GB_TILE_ELEMENTS) / LEAST_COLUMNS * LEAST_COLUMNS;
-        block = gb_max_i64(block / granule * granule, granule);
+        /* Beside the result, or the tile of it that is made. */
+        int64_t near = (int64_t)(machine->l2_bytes / 4 * (plan->apply ? 3 : 1) / sizeof(float));
+        block = choose_columns(plan, near, granule);
     } else {
         /* Rows that need no buffer, or are loaded and stored at once, stay in L1 between the passes over them. */
         int64_t near = (int64_t)(machine->l1_bytes / 2 / sizeof(float));
@@ -60,8 +75,8 @@ static int64_t choose_block(const gb_row_plan *plan, int64_t granule)
     return gb_max_i64(1, gb_min_i64(all, block));
 }
 
-gb_row_plan gb_row_plan_make(
-        gb_step *step, const gb_row_problem *problem, int64_t granule, bool has_stats)
+gb_row_plan gb_row_plan_make(gb_step *step, const gb_row_problem *problem, int64_t granule,
+        bool has_stats, gb_row_compute_fn *apply)
 {
     const gb_reduced_space *space = &problem->space;
     const gb_pointwise_program *pointwise = &problem->pointwise;
@@ -71,11 +86,13 @@ gb_row_plan gb_row_plan_make(
                       direct(space, pointwise->operands[0].type, pointwise->operands[0].strides);
     plan.whole = !plan.columns && space->n_kept > 0 && space->n_reduced == 1 &&
                  gb_epilogue_stores(pointwise, gb_last_reduced(space));
+    /* Results of columns go through the epilogue as they are made, while their tile is in L1. */
+    plan.apply = plan.columns && plan.direct_src && !plan.direct_dst ? apply : NULL;
     plan.block = choose_block(&plan, granule);
     plan.items = space->n > 0 || has_stats ? gb_kept_blocks(space, plan.block) : 0;
     plan.epilogue = gb_epilogue_add(step, pointwise);
     plan.buffer = plan.epilogue.registers;
-    bool buffered = !plan.direct_dst || !plan.direct_src;
+    bool buffered = (!plan.direct_dst || !plan.direct_src) && !plan.apply;
     if (buffered && space->n > GB_TILE_ELEMENTS / plan.block)
         plan.buffer = gb_scratch_add(step, gb_float_bytes(space->n * plan.block));
     return plan;
@@ -192,6 +209,23 @@ static void finish_piece(
             piece->col_dim, piece->rows, piece->cols, results);
 }
 
+static void apply_piece(
+        const gb_row_plan *plan, const gb_step_call *call, float *results, const row_piece *piece)
+{
+    const gb_row_problem *problem = plan->problem;
+    const gb_row_block tile = {
+            .x = (const float *)(const void *)source(plan, call, piece->position),
+            .y = results,
+            .x_stride = kernel_stride(plan, problem->src.strides),
+            .y_stride = piece->cols,
+            .count = piece->cols,
+            .rows = piece->rows,
+            .position = piece->position};
+    plan->apply(plan, call, &tile);
+    gb_epilogue_run(&plan->epilogue, &problem->pointwise, call, piece->position, piece->row_dim,
+            piece->col_dim, piece->rows, piece->cols, results);
+}
+
 /* A block of rows along one dim. */
 static row_piece whole_block(const gb_row_plan *plan, const int64_t *position, int64_t count)
 {
@@ -213,7 +247,7 @@ static void rows_run_unit(
     float *buffer = gb_scratch_get(call, plan->buffer);
     int64_t dense = plan->columns ? count : problem->space.n;
     gb_row_block block = {.x = buffer,
-            .y = buffer,
+            .y = plan->apply ? NULL : buffer,
             .x_stride = dense,
             .y_stride = dense,
             .count = count,
@@ -236,7 +270,10 @@ static void rows_run_unit(
     compute(plan, call, &block);
     if (plan->direct_dst)
         return;
-    if (plan->whole) {
+    if (plan->apply) {
+        for_pieces(plan, call, position, count, gb_epilogue_results(&plan->epilogue, call),
+                apply_piece);
+    } else if (plan->whole) {
         row_piece piece = whole_block(plan, position, count);
         finish_piece(plan, call, buffer, &piece);
     } else {
