@@ -92,10 +92,9 @@ static void apply(const norm *plan, const gb_step_call *call, const gb_row_block
 static void norm_apply(const gb_row_plan *rows, const gb_step_call *call, const gb_row_block *tile)
 {
     const norm *plan = call->params;
-    const gb_reduced_space *space = &plan->problem.rows.space;
+    const gb_reduced_space *space = &rows->problem->space;
     const int64_t *strides = plan->problem.affine_strides;
     const int inner = gb_last_reduced(space), kept = gb_last_kept(space);
-    const int64_t first = tile->position[kept] % rows->block; /* column of the block */
     const int64_t offset = gb_offset(space->ndims, strides, tile->position);
     const float *gamma = affine_values(&plan->problem.gamma, &plan->gamma, call);
     const float *beta = affine_values(&plan->problem.beta, &plan->beta, call);
@@ -104,8 +103,8 @@ static void norm_apply(const gb_row_plan *rows, const gb_step_call *call, const 
             .x_stride = tile->x_stride,
             .y_stride = tile->y_stride,
             .count = tile->count,
-            .mean = (float *)gb_scratch_get(call, plan->mean) + first,
-            .scale = (float *)gb_scratch_get(call, plan->scale) + first,
+            .mean = gb_scratch_get(call, plan->mean),
+            .scale = gb_scratch_get(call, plan->scale),
             .gamma = gamma ? gamma + offset : NULL,
             .beta = beta ? beta + offset : NULL,
             .runs = 1,

@@ -28,7 +28,7 @@ struct gb_row_block {
     const float *x; /* as in row_types.h */
     float *y;       /* NULL: only what `apply` needs is wanted */
     int64_t x_stride, y_stride, count;
-    int64_t rows; /* of a tile: elements of each of `count` columns */
+    int64_t rows; /* of a tile: elements of each of `count` columns, which are all of its block */
     const int64_t
             *position; /* of the first row or column, or the tile's first element, in the space */
 };
