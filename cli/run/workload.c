@@ -306,6 +306,33 @@ static void specialize_otherwise(
     free(list);
 }
 
+/* Are the shapes of the results inferred that the graph has? Some ops' inputs do not tell them, as where axes are in a tensor. */
+static gb_status check_inferred(const gb_work_part *part, const gb_logical_tensor *const *tensors)
+{
+    gb_logical_tensor *found = gb_cli_realloc(NULL, part->n_outputs, sizeof *found);
+    gb_logical_tensor **list = gb_cli_realloc(NULL, part->n_outputs, sizeof(gb_logical_tensor *));
+    for (size_t i = 0; i < part->n_outputs; i++) {
+        found[i] = *tensors[part->n_inputs + i];
+        list[i] = &found[i];
+        forget_dims(&found[i]);
+    }
+    const bool told = gb_compiled_partition_infer_shape(part->dynamic, part->n_inputs, tensors,
+                              part->n_outputs, list) == GB_SUCCESS;
+    gb_status status = GB_SUCCESS;
+    for (size_t i = 0; i < part->n_outputs && told; i++) {
+        const gb_logical_tensor *known = tensors[part->n_inputs + i];
+        for (int d = 0; d < known->ndims && status == GB_SUCCESS; d++)
+            if (found[i].dims[d] != known->dims[d])
+                status = gb_cli_fail(GB_RUNTIME_ERROR,
+                        "the shape of tensor %zu is inferred with %lld elements on axis %d, not "
+                        "%lld",
+                        known->id, (long long)found[i].dims[d], d, (long long)known->dims[d]);
+    }
+    free(found);
+    free(list);
+    return status;
+}
+
 /* Compiles for any dims, then has it made ready for those of the graph. */
 static gb_status compile_dynamic(
         const gb_workload *work, gb_work_part *part, const gb_logical_tensor *const *tensors)
@@ -327,6 +354,7 @@ static gb_status compile_dynamic(
     if (status == GB_SUCCESS && work->settings->mode & MODE_CORRECTNESS) {
         specialize_otherwise(part, tensors, MORE_ROWS);
         specialize_otherwise(part, tensors, ROWS_APART);
+        status = check_inferred(part, tensors);
     }
     if (status == GB_SUCCESS)
         status = gb_compiled_partition_specialize(part->dynamic, &part->compiled, part->n_inputs,

@@ -49,12 +49,11 @@ static gb_status read_dilations(const gb_op *op, gb_window *window)
     return GB_SUCCESS;
 }
 
-/* Entries beyond the spatial axes (the default has twelve) have no meaning; missing ones are 0. */
+/* Entries beyond the spatial axes (the default has twelve) have no meaning; missing ones stay 0. */
 static gb_status read_output_padding(const gb_op *op, gb_window *window)
 {
     const int64_t *values;
     size_t count = gb_op_attr_s64s(op, GB_ATTR_OUTPUT_PADDING, &values);
-    window_fill(window->output_padding, window->n_spatial, 0);
     for (size_t i = 0; i < count && i < (size_t)window->n_spatial; i++) {
         if (values[i] < 0 || values[i] > LIMIT)
             return gb_fail(GB_INVALID_SHAPE, "%s: attribute \"output_padding\" holds %lld",
