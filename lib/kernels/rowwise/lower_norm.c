@@ -89,7 +89,7 @@ static void apply(const norm *plan, const gb_step_call *call, const gb_row_block
 }
 
 /* The same for a tile of a block of columns. */
-static void norm_apply(const gb_row_plan *rows, const gb_step_call *call, const gb_row_block *tile)
+static void apply_tile(const gb_row_plan *rows, const gb_step_call *call, const gb_row_block *tile)
 {
     const norm *plan = call->params;
     const gb_reduced_space *space = &rows->problem->space;
@@ -186,14 +186,14 @@ static norm_affine plan_affine(gb_step *step, const gb_norm_affine *affine, int6
     return own;
 }
 
-static gb_status norm_plan(gb_step *step, const gb_norm_problem *problem)
+static gb_status norm_plan(gb_step *step, const gb_norm_problem *problem, int threads)
 {
     norm *plan = gb_step_alloc(step, 1, sizeof *plan);
     if (!plan)
         return GB_OUT_OF_MEMORY;
     plan->problem = *problem;
     plan->rows = gb_row_plan_make(
-            step, &plan->problem.rows, problem->group, problem->has_stats, norm_apply);
+            step, &plan->problem.rows, threads, problem->group, problem->has_stats, apply_tile);
     gb_scratch *values[] = {&plan->mean, &plan->variance, &plan->scale};
     for (int i = 0; i < 3; i++)
         *values[i] = gb_scratch_add(step, gb_float_bytes(GB_TILE_ELEMENTS));
@@ -212,7 +212,7 @@ static gb_status norm_lower(gb_program *program, const gb_group *group)
     GB_TRY(gb_program_begin(program, "norm", &step));
     GB_TRY(gb_norm_describe(program, group, WIDEST_GROUP, step, &problem));
     GB_TRY(gb_step_describe(program, step, gb_norm_problem_print, &problem));
-    GB_TRY(norm_plan(step, &problem));
+    GB_TRY(norm_plan(step, &problem, gb_program_threads(program)));
     return gb_program_add(program, step);
 }
 

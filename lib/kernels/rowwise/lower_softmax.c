@@ -74,13 +74,13 @@ static bool streams(const gb_row_plan *rows)
            problem->space.n <= near / waiting(rows);
 }
 
-static gb_status softmax_plan(gb_step *step, const gb_softmax_problem *problem)
+static gb_status softmax_plan(gb_step *step, const gb_softmax_problem *problem, int threads)
 {
     softmax *plan = gb_step_alloc(step, 1, sizeof *plan);
     if (!plan)
         return GB_OUT_OF_MEMORY;
     plan->problem = *problem;
-    plan->rows = gb_row_plan_make(step, &plan->problem.rows, 1, has_stats(problem), NULL);
+    plan->rows = gb_row_plan_make(step, &plan->problem.rows, threads, 1, has_stats(problem), NULL);
     if (has_stats(problem))
         plan->stats = gb_scratch_add(step, gb_float_bytes(GB_TILE_ELEMENTS));
     plan->streamed = streams(&plan->rows);
@@ -100,7 +100,7 @@ static gb_status softmax_lower(gb_program *program, const gb_group *group)
     GB_TRY(gb_program_begin(program, "softmax", &step));
     GB_TRY(gb_softmax_describe(program, group, step, &problem));
     GB_TRY(gb_step_describe(program, step, gb_softmax_problem_print, &problem));
-    GB_TRY(softmax_plan(step, &problem));
+    GB_TRY(softmax_plan(step, &problem, gb_program_threads(program)));
     return gb_program_add(program, step);
 }
 

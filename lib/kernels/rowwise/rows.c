@@ -4,7 +4,6 @@
 
 #include "base/machine.h"
 #include "base/memory.h"
-#include "base/parallel.h"
 #include "kernels/rowwise/kept_blocks.h"
 
 #include <string.h>
@@ -38,23 +37,25 @@ static int64_t kernel_stride(const gb_row_plan *plan, const int64_t *strides)
     return dim < 0 ? 0 : strides[dim];
 }
 
-/* Columns of a block that stays near between the passes over it, as many for each thread. */
-static int64_t choose_columns(const gb_row_plan *plan, int64_t near, int64_t granule)
+/* Columns of a block that stays near between the passes over it; as many for each thread, unless they are few. */
+static int64_t choose_columns(const gb_row_plan *plan, int threads, int64_t near, int64_t granule)
 {
     const gb_reduced_space *space = &plan->problem->space;
     const int64_t all = space->dims[gb_last_kept(space)];
     int64_t block = gb_max_i64(near / gb_max_i64(space->n, 1), LEAST_COLUMNS);
     block = gb_min_i64(block, GB_TILE_ELEMENTS) / LEAST_COLUMNS * LEAST_COLUMNS;
     if (plan->apply && all > LEAST_COLUMNS) {
-        int64_t threads = gb_max_threads(), blocks = gb_div_up(all, block);
-        while (gb_product(space->n_kept, space->kept, space->dims) / all * blocks % threads)
+        const int64_t others = gb_product(space->n_kept, space->kept, space->dims) / all;
+        int64_t blocks = gb_div_up(all, block);
+        while (others * blocks % threads)
             blocks++;
-        block = gb_min_i64(block, gb_div_up(gb_div_up(all, blocks), granule) * granule);
+        const int64_t share = gb_div_up(gb_div_up(all, blocks), granule) * granule;
+        block = gb_min_i64(block, gb_max_i64(share, LEAST_COLUMNS));
     }
     return gb_max_i64(block / granule * granule, granule);
 }
 
-static int64_t choose_block(const gb_row_plan *plan, int64_t granule)
+static int64_t choose_block(const gb_row_plan *plan, int threads, int64_t granule)
 {
     const gb_reduced_space *space = &plan->problem->space;
     const gb_machine *machine = gb_machine_get();
@@ -65,7 +66,7 @@ static int64_t choose_block(const gb_row_plan *plan, int64_t granule)
     if (plan->columns) {
         /* Beside the result, or the tile of it that is made. */
         int64_t near = (int64_t)(machine->l2_bytes / 4 * (plan->apply ? 3 : 1) / sizeof(float));
-        block = choose_columns(plan, near, granule);
+        block = choose_columns(plan, threads, near, granule);
     } else {
         /* Rows that need no buffer, or are loaded and stored at once, stay in L1 between the passes over them. */
         int64_t near = (int64_t)(machine->l1_bytes / 2 / sizeof(float));
@@ -75,8 +76,8 @@ static int64_t choose_block(const gb_row_plan *plan, int64_t granule)
     return gb_max_i64(1, gb_min_i64(all, block));
 }
 
-gb_row_plan gb_row_plan_make(gb_step *step, const gb_row_problem *problem, int64_t granule,
-        bool has_stats, gb_row_compute_fn *apply)
+gb_row_plan gb_row_plan_make(gb_step *step, const gb_row_problem *problem, int threads,
+        int64_t granule, bool has_stats, gb_row_compute_fn *apply)
 {
     const gb_reduced_space *space = &problem->space;
     const gb_pointwise_program *pointwise = &problem->pointwise;
@@ -88,7 +89,7 @@ gb_row_plan gb_row_plan_make(gb_step *step, const gb_row_problem *problem, int64
                  gb_epilogue_stores(pointwise, gb_last_reduced(space));
     /* Results of columns go through the epilogue as they are made, while their tile is in L1. */
     plan.apply = plan.columns && plan.direct_src && !plan.direct_dst ? apply : NULL;
-    plan.block = choose_block(&plan, granule);
+    plan.block = choose_block(&plan, threads, granule);
     plan.items = space->n > 0 || has_stats ? gb_kept_blocks(space, plan.block) : 0;
     plan.epilogue = gb_epilogue_add(step, pointwise);
     plan.buffer = plan.epilogue.registers;
@@ -209,6 +210,7 @@ static void finish_piece(
             piece->col_dim, piece->rows, piece->cols, results);
 }
 
+/* `results` is register 0, where the epilogue expects them. */
 static void apply_piece(
         const gb_row_plan *plan, const gb_step_call *call, float *results, const row_piece *piece)
 {
@@ -270,14 +272,11 @@ static void rows_run_unit(
     compute(plan, call, &block);
     if (plan->direct_dst)
         return;
-    if (plan->apply) {
-        for_pieces(plan, call, position, count, gb_epilogue_results(&plan->epilogue, call),
-                apply_piece);
-    } else if (plan->whole) {
+    if (plan->whole) {
         row_piece piece = whole_block(plan, position, count);
         finish_piece(plan, call, buffer, &piece);
     } else {
-        for_pieces(plan, call, position, count, buffer, finish_piece);
+        for_pieces(plan, call, position, count, buffer, plan->apply ? apply_piece : finish_piece);
     }
 }
 

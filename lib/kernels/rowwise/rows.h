@@ -29,15 +29,14 @@ struct gb_row_block {
     float *y;       /* NULL: only what `apply` needs is wanted */
     int64_t x_stride, y_stride, count;
     int64_t rows; /* of a tile: elements of each of `count` columns, which are all of its block */
-    const int64_t
-            *position; /* of the first row or column, or the tile's first element, in the space */
+    const int64_t *position; /* of the first element, in the space */
 };
 
-/* Plans rows, which stay where they are as long as the step. Blocks of columns are multiples of
+/* Plans rows for so many threads; the problem stays where it is as long as the step. Blocks of columns are multiples of
  * `granule`. Rows without elements are passed by only where they have statistics. `apply`, or NULL:
  * makes the results of a tile of a block that was computed. */
-gb_row_plan gb_row_plan_make(gb_step *step, const gb_row_problem *problem, int64_t granule,
-        bool has_stats, gb_row_compute_fn *apply);
+gb_row_plan gb_row_plan_make(gb_step *step, const gb_row_problem *problem, int threads,
+        int64_t granule, bool has_stats, gb_row_compute_fn *apply);
 /* Calls compute for the blocks of this thread. */
 void gb_row_run(const gb_row_plan *plan, const gb_step_call *call, gb_row_compute_fn *compute);
 /* Elements of the source, for step.work. */

@@ -29,7 +29,7 @@ static bool copies(const gb_interpolation *plan, int dim)
            gb_epilogue_copies(&problem->pointwise, dim, problem->src.type);
 }
 
-/* Is each element that is picked there twice, in work items as well, which begin at even positions? */
+/* Is each picked element stored twice, in work items as well, which begin at even positions? */
 static bool is_doubled(const gb_resample_taps *taps)
 {
     if (taps->taps != 1 || taps->count % 2)
