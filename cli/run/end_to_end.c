@@ -27,8 +27,8 @@ static gb_status may_be_overwritten(
     return gb_cli_lies_between(work, work->memories[memory].tensor.id, overwritten);
 }
 
-/* From the last partition to the first: where an output lies is known when its input asks. */
-static gb_status choose_places(gb_end_to_end *whole)
+/* In-place pairs, from the last partition to the first: where an output lies is known when its input asks. */
+static gb_status join_pairs(gb_end_to_end *whole)
 {
     const gb_workload *work = whole->work;
     for (size_t m = 0; m < work->n_memories; m++)
@@ -44,6 +44,98 @@ static gb_status choose_places(gb_end_to_end *whole)
         }
     }
     return GB_SUCCESS;
+}
+
+/* What lies in one place, a tensor or a chain of in-place pairs, from the partition that writes it first to the last
+ * one that uses it. */
+typedef struct lifetime {
+    size_t first, last; /* partitions */
+    bool stays;         /* holds an input or a result of the graph */
+    bool is_placed;
+} lifetime;
+
+static gb_status find_lifetimes(const gb_end_to_end *whole, lifetime *lives)
+{
+    const gb_workload *work = whole->work;
+    for (size_t m = 0; m < work->n_memories; m++)
+        lives[m] = (lifetime){.first = work->n_parts};
+    for (size_t m = 0; m < work->n_memories; m++) {
+        bool between;
+        CLI_TRY(gb_cli_lies_between(work, work->memories[m].tensor.id, &between));
+        if (work->is_given[m] || !between)
+            lives[whole->places[m]].stays = true;
+    }
+    for (size_t p = 0; p < work->n_parts; p++) {
+        const gb_work_part *part = &work->parts[p];
+        for (size_t i = 0; i < part->n_inputs; i++)
+            lives[whole->places[part->inputs[i]]].last = p;
+        for (size_t i = 0; i < part->n_outputs; i++) {
+            lifetime *life = &lives[whole->places[part->outputs[i]]];
+            life->first = life->first < p ? life->first : p;
+            life->last = p;
+        }
+    }
+    return GB_SUCCESS;
+}
+
+/* The smallest free memory that is large enough, and of those the one freed last, which is the warmest; `own`
+ * where there is none. */
+static size_t take_free(const gb_workload *work, size_t own, size_t *free_ones, size_t *n_free)
+{
+    const gb_memory *memories = work->memories;
+    size_t best = *n_free;
+    for (size_t i = 0; i < *n_free; i++) {
+        const size_t bytes = memories[free_ones[i]].bytes;
+        if (bytes >= memories[own].bytes &&
+                (best == *n_free || bytes <= memories[free_ones[best]].bytes))
+            best = i;
+    }
+    if (best == *n_free)
+        return own;
+    const size_t taken = free_ones[best];
+    memmove(free_ones + best, free_ones + best + 1, (--*n_free - best) * sizeof *free_ones);
+    return taken;
+}
+
+/* Tensors between partitions take memory whose tensor nobody reads any more, as a program's planner of memory has
+ * it: what was just read is still in the caches. `bases` and `free_ones` have room for an entry per memory. */
+static void reuse_memory(gb_end_to_end *whole, lifetime *lives, size_t *bases, size_t *free_ones)
+{
+    const gb_workload *work = whole->work;
+    size_t n_free = 0;
+    for (size_t m = 0; m < work->n_memories; m++)
+        bases[m] = m;
+    for (size_t p = 0; p < work->n_parts; p++) {
+        const gb_work_part *part = &work->parts[p];
+        for (size_t i = 0; i < part->n_outputs; i++) {
+            const size_t place = whole->places[part->outputs[i]];
+            if (lives[place].first != p || lives[place].stays || lives[place].is_placed)
+                continue;
+            lives[place].is_placed = true;
+            bases[place] = take_free(work, place, free_ones, &n_free);
+            whole->is_reused[bases[place]] |= bases[place] != place;
+        }
+        for (size_t m = 0; m < work->n_memories; m++)
+            if (lives[m].is_placed && lives[m].last == p)
+                free_ones[n_free++] = bases[m];
+    }
+    for (size_t m = 0; m < work->n_memories; m++)
+        whole->places[m] = bases[whole->places[m]];
+}
+
+static gb_status choose_places(gb_end_to_end *whole)
+{
+    const size_t n = whole->work->n_memories;
+    lifetime *lives = gb_cli_realloc(NULL, n, sizeof *lives);
+    size_t *bases = gb_cli_realloc(NULL, n, 2 * sizeof *bases);
+    gb_status status = join_pairs(whole);
+    if (status == GB_SUCCESS)
+        status = find_lifetimes(whole, lives);
+    if (status == GB_SUCCESS)
+        reuse_memory(whole, lives, bases, bases + n);
+    free(lives);
+    free(bases);
+    return status;
 }
 
 static gb_status make_tensors(gb_end_to_end *whole)
@@ -85,9 +177,11 @@ gb_status gb_cli_end_to_end_open(gb_workload *work, gb_end_to_end *whole)
     size_t n = work->n_memories;
     *whole = (gb_end_to_end){.work = work,
             .places = gb_cli_realloc(NULL, n, sizeof *whole->places),
+            .is_reused = gb_cli_realloc(NULL, n, sizeof *whole->is_reused),
             .tensors = gb_cli_realloc(NULL, n, sizeof(gb_tensor *)),
             .handles = gb_cli_realloc(NULL, work->n_parts, sizeof(gb_tensor **)),
             .hashes = gb_cli_realloc(NULL, n, sizeof *whole->hashes)};
+    memset(whole->is_reused, 0, n * sizeof *whole->is_reused);
     memset(whole->tensors, 0, n * sizeof(gb_tensor *));
     memset(whole->handles, 0, work->n_parts * sizeof(gb_tensor **));
     for (size_t m = 0; m < n; m++)
@@ -145,7 +239,7 @@ gb_status gb_cli_end_to_end_check(const gb_end_to_end *whole, gb_verdict *verdic
         LIB_TRY(gb_cli_end_to_end_execute(whole));
     for (size_t m = 0; m < work->n_memories; m++) {
         const gb_memory *memory = &work->memories[m];
-        if (work->is_given[m] || whole->places[m] != m)
+        if (work->is_given[m] || whole->places[m] != m || whole->is_reused[m])
             continue;
         LIB_TRY(gb_cli_memory_download(memory, work->session->stream));
         if (gb_cli_memory_hash(memory) == whole->hashes[m])
@@ -165,6 +259,7 @@ void gb_cli_end_to_end_close(gb_end_to_end *whole)
     for (size_t p = 0; whole->handles && p < whole->work->n_parts; p++)
         free(whole->handles[p]);
     free(whole->places);
+    free(whole->is_reused);
     free(whole->tensors);
     free(whole->handles);
     free(whole->hashes);

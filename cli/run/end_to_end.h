@@ -1,6 +1,6 @@
 /* All partitions of a case back to back, as an application runs them: on one stream, each reading
  * what the ones before have written, results of in-place pairs in the place of what nobody reads
- * afterwards. */
+ * afterwards, and tensors between partitions in memory that is free again. */
 #ifndef GB_CLI_RUN_END_TO_END_H
 #define GB_CLI_RUN_END_TO_END_H
 
@@ -10,6 +10,7 @@
 typedef struct gb_end_to_end {
     gb_workload *work;
     size_t *places;       /* per memory: the memory on whose bytes it lies; owned */
+    bool *is_reused;      /* per memory: another tensor lies there later; owned */
     gb_tensor **tensors;  /* per memory: its description there, NULL where that is its own; owned */
     gb_tensor ***handles; /* per partition: inputs, then outputs; owned */
     uint64_t *hashes;     /* per memory, of what the partitions computed alone; owned */
