@@ -6,8 +6,8 @@
 #include "kernels/isa/gemm.h"
 #include "kernels/plan/pointwise.h"
 
-/* The least K whose products take longer than it takes to find a tile whose rows are in pages of
- * their own. */
+/* The least K whose products take longer than it takes to find what a tile reads where its rows are in pages of
+ * their own. Writes are asked for in any case: cold lines hold up the stores, which wait for them in order. */
 enum { GB_PREFETCH_LEAST_K = 128, GB_PAGE = 4096 };
 
 /* The lines of a tile of `rows` x `cols` elements that the program will read or write, of operands
@@ -21,7 +21,7 @@ static inline void gb_prefetch_operands(const gb_pointwise_program *program,
         int64_t row_bytes = views[i].row_stride * operand->bytes;
         if (!views[i].data || !row_bytes || views[i].col_stride != 1)
             continue;
-        if (row_bytes >= GB_PAGE && k < GB_PREFETCH_LEAST_K)
+        if (!operand->written && row_bytes >= GB_PAGE && k < GB_PREFETCH_LEAST_K)
             continue;
         if (views[i].row_stride == cols) /* one run, which the processor fetches ahead itself */
             continue;
