@@ -17,15 +17,15 @@ enum {
     /* Where weights are rounded once they have been divided by their sum: all keys in one block save
      * the second product with V, or all powers a second time; scores lie in L2. */
     MOST_KEYS_AT_ONCE = 2048,
-    MOST_ROWS = 512,   /* of a work item */
+    MOST_ROWS = 1024,  /* of a work item, in whole groups */
     FEW_ROWS = 2,      /* K and V are not packed for them */
     SLICE_KEYS = 256,  /* at least, of a slice */
     WANTED_ITEMS = 64, /* keys are sliced when there are fewer work items */
-    /* Of K, and of V, at most: f32 with features or columns up to 128 in blocks of MOST_KEYS; all rows
-     * of the work item pass by them in L2. */
+    /* Of K, and of V, at most, or panels of f32 in a quarter of L2: f32 with features or columns up to 128 in blocks
+     * of MOST_KEYS; all rows of the work item pass by them in L2. */
     K_BLOCK_BYTES = 1 << 18,
-    Q_BLOCK_BYTES = 1 << 20 /* Q and sums of a work item, which are read once per block of keys, or
-                               more of them where L2 is large */
+    Q_BLOCK_BYTES = 1 << 20 /* Q and sums of a work item, which are read once per block of keys, or 5/4 of L2: what is
+                               not there comes in time */
 };
 
 static int64_t round_up(int64_t n, int64_t item)
@@ -60,7 +60,14 @@ static bool has_groups(const gb_attention_plan *plan)
     return plan->products == GB_ATTENTION_BF16 || plan->products == GB_ATTENTION_BYTES;
 }
 
-/* Blocks depend on the sizes alone. */
+/* Bytes of K or V in a block. */
+static int64_t most_block_bytes(const gb_attention_plan *plan)
+{
+    const int64_t l2 = (int64_t)gb_machine_get()->l2_bytes;
+    return has_groups(plan) ? K_BLOCK_BYTES : gb_max_i64(K_BLOCK_BYTES, l2 / 4);
+}
+
+/* Blocks depend on the sizes and the machine, not on the threads. */
 static void attention_choose_blocks(gb_attention_plan *plan)
 {
     const gb_attention_problem *problem = plan->problem;
@@ -68,7 +75,7 @@ static void attention_choose_blocks(gb_attention_plan *plan)
     int64_t limit = has_groups(plan) ? plan->form.rows : plan->kernels->gemm_limits().rows;
     int64_t widest = gb_max_i64(problem->features, problem->columns);
     int64_t element = bf16 ? 2 : has_groups(plan) ? 1 : (int64_t)sizeof(float);
-    int64_t most = K_BLOCK_BYTES / element / widest / PANEL * PANEL;
+    int64_t most = most_block_bytes(plan) / element / widest / PANEL * PANEL;
     int64_t fit = has_groups(plan) || problem->exact ? MOST_KEYS_AT_ONCE
                   : limit > 14                       ? MOST_KEYS_OF_MANY
                                                      : MOST_KEYS;
@@ -90,9 +97,9 @@ static void attention_choose_blocks(gb_attention_plan *plan)
 static void choose_item(gb_attention_plan *plan, int threads)
 {
     int64_t widest = plan->problem->features + plan->problem->columns;
-    int64_t bytes = gb_max_i64(Q_BLOCK_BYTES, (int64_t)(gb_machine_get()->l2_bytes / 8 * 5));
+    int64_t bytes = gb_max_i64(Q_BLOCK_BYTES, (int64_t)(gb_machine_get()->l2_bytes / 4 * 5));
     int64_t most = bytes / (int64_t)sizeof(float) / widest / plan->group_rows;
-    most = gb_max_i64(1, gb_min_i64(most, MOST_ROWS / plan->group_rows));
+    most = gb_max_i64(1, gb_min_i64(most, gb_div_up(MOST_ROWS, plan->group_rows)));
     int64_t groups = gb_div_up(plan->space.rows, plan->group_rows);
     int64_t least = gb_div_up(groups, most);
     const gb_costs *costs = gb_costs_get();
