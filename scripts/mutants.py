@@ -37,7 +37,7 @@ STEPS = {"ci": ["--batch=ci"], "all": ["--batch=all"]}
 COMMON = ["--mode=C", "--blame=off", "--case-timeout=180s", "--case-memory=8G"]
 PROCESSORS = os.cpu_count() or 1
 # What a case that found a fault may have set, and later ones must not keep.
-DEFAULTS = "--isa=machine --caches=machine --policy= --threads= --fill= --dynamic= --layouts= --ref= --seed= --reset"
+DEFAULTS = "--isa=machine --caches=machine --bf16-products= --policy= --threads= --fill= --dynamic= --layouts= --ref= --seed= --reset"
 # What decides whether a fault is found.
 JUDGED = ("lib/", "cli/", "include/", "cmake/", "inputs/", "CMakeLists.txt")
 LEVELS = {"any": (), "avx2": ("avx2", "fma", "f16c"), "avx512": ("avx512f", "avx512bw", "avx512vl", "avx512dq"),

@@ -1127,4 +1127,7 @@ Test(api_status, passes)
     ROW(GB_INVALID_ARGUMENTS, gb_set_caches("4095:65536"));
     ROW(GB_SUCCESS, gb_set_caches("4096:16384:65536"));
     ROW(GB_SUCCESS, gb_set_caches(NULL));
+    ROW(GB_INVALID_ARGUMENTS, gb_set_bf16_products((gb_bf16_products)3));
+    ROW(GB_SUCCESS, gb_set_bf16_products(GB_BF16_PRODUCTS_F32));
+    ROW(GB_SUCCESS, gb_set_bf16_products(GB_BF16_PRODUCTS_AUTO));
 }

@@ -253,6 +253,20 @@ Test(cache, other_caches_of_the_machine_miss)
     ok(gb_compiled_partition_destroy(two.compiled));
 }
 
+Test(cache, other_products_of_bf16_miss)
+{
+    ok(gb_set_bf16_products(GB_BF16_PRODUCTS_F32));
+    compiled_case one = compile_case(0, 5, false, false);
+    const size_t misses = counters().misses;
+    const gb_status status = gb_set_bf16_products(GB_BF16_PRODUCTS_DOT);
+    cr_expect(status == GB_SUCCESS || status == GB_UNIMPLEMENTED);
+    compiled_case two = compile_case(0, 5, false, false);
+    ok(gb_set_bf16_products(GB_BF16_PRODUCTS_AUTO));
+    cr_expect_eq(counters().misses, misses + (status == GB_SUCCESS));
+    ok(gb_compiled_partition_destroy(one.compiled));
+    ok(gb_compiled_partition_destroy(two.compiled));
+}
+
 Test(cache, the_least_recently_used_goes)
 {
     ok(gb_set_compiled_partition_cache_capacity(2));

@@ -310,12 +310,20 @@ gb_status gb_cli_take_isolate(
 gb_status gb_cli_take_isa(
         gb_settings *settings, const gb_option *option, const char *value, char **canonical)
 {
-    (void)canonical;
     static const gb_isa_limit choices[] = {
             ISA_MACHINE, ISA_BASELINE, ISA_AVX2, ISA_AVX512, ISA_AMX};
     size_t found;
     CLI_TRY(take_word(option, value, &found));
-    settings->isa = choices[found];
+    gb_isa_limit isa = choices[found];
+    if (!settings->in_batch)
+        settings->most_isa = isa;
+    const gb_isa_limit most = settings->most_isa;
+    if (most != ISA_MACHINE && (isa == ISA_MACHINE || isa > most)) {
+        isa = most;
+        free(*canonical);
+        *canonical = gb_cli_copy(gb_cli_isa_word(isa));
+    }
+    settings->isa = isa;
     return GB_SUCCESS;
 }
 
@@ -386,6 +394,18 @@ gb_status gb_cli_take_cold_cache(
     size_t found;
     CLI_TRY(take_word(option, value, &found));
     settings->cold_cache = choices[found];
+    return GB_SUCCESS;
+}
+
+gb_status gb_cli_take_bf16_products(
+        gb_settings *settings, const gb_option *option, const char *value, char **canonical)
+{
+    (void)canonical;
+    static const gb_bf16_products choices[] = {
+            GB_BF16_PRODUCTS_AUTO, GB_BF16_PRODUCTS_DOT, GB_BF16_PRODUCTS_F32};
+    size_t found;
+    CLI_TRY(take_word(option, value, &found));
+    settings->bf16_products = choices[found];
     return GB_SUCCESS;
 }
 

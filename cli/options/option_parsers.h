@@ -23,6 +23,8 @@ gb_status gb_cli_parse_option_axis(
 
 gb_status gb_cli_parse_option_mode(
         gb_settings *settings, const gb_option *option, const char *value, char **canonical);
+gb_status gb_cli_take_bf16_products(
+        gb_settings *settings, const gb_option *option, const char *value, char **canonical);
 gb_status gb_cli_take_memory_kind(
         gb_settings *settings, const gb_option *option, const char *value, char **canonical);
 gb_status gb_cli_take_stream_kind(

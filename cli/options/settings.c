@@ -40,6 +40,16 @@ void gb_cli_settings_reset(gb_settings *settings)
     }
 }
 
+const char *gb_cli_isa_word(gb_isa_limit isa)
+{
+    static const char *const words[] = {[ISA_MACHINE] = "machine",
+            [ISA_BASELINE] = "baseline",
+            [ISA_AVX2] = "avx2",
+            [ISA_AVX512] = "avx512",
+            [ISA_AMX] = "amx"};
+    return words[isa];
+}
+
 void gb_cli_settings_copy(const gb_settings *settings,
         const gb_alternative *const choice[AXIS_COUNT], gb_settings *copy)
 {

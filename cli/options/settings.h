@@ -4,6 +4,8 @@
 
 #include "cli/options/overrides.h"
 
+#include <graphbench/graphbench_tools.h>
+
 /* Letters of --mode. C and P (or F) may be combined; the others stand alone. */
 enum {
     MODE_LIST = 1,         /* L: load and rewrite */
@@ -56,6 +58,7 @@ typedef struct gb_settings {
     bool naive; /* compare with the naive reference too */
     gb_isolate isolate;
     gb_isa_limit isa; /* other than the machine's: of a worker, which chooses its kernels once */
+    gb_isa_limit most_isa; /* given outside of batch files, which do not go beyond it */
     double case_timeout_s; /* of a case in a worker, for each seed; 0: none */
     int64_t jobs;          /* workers at a time; 0: as many as there is room for */
     double case_memory;    /* bytes of a case in a worker; 0: nine tenths of what there is */
@@ -83,6 +86,7 @@ typedef struct gb_settings {
     bool canonical;
     bool dynamic;       /* compile with unknown dims */
     const char *caches; /* plans are made for these; NULL: those of the machine */
+    gb_bf16_products bf16_products;
     /* Paths; NULL = not given. They point into text[] below. */
     const char *json_file;
     const char *junit_file;
@@ -111,6 +115,8 @@ void gb_cli_settings_init(gb_settings *settings);
 void gb_cli_settings_free(gb_settings *settings);
 /* --reset: the options that describe a case get their defaults back. */
 void gb_cli_settings_reset(gb_settings *settings);
+/* The word of --isa; static. */
+const char *gb_cli_isa_word(gb_isa_limit isa);
 /* Of one case: the settings with one alternative of each list. Where files are is left out. To be freed
  * by the caller. */
 void gb_cli_settings_copy(const gb_settings *settings,

@@ -42,16 +42,12 @@ static void volunteer(void)
 /* Before the library chooses its kernels. What the environment leaves out stays out. */
 static void limit_isa(gb_isa_limit isa)
 {
-    static const char *const names[] = {[ISA_BASELINE] = "baseline",
-            [ISA_AVX2] = "avx2",
-            [ISA_AVX512] = "avx512",
-            [ISA_AMX] = "amx"};
     const char *given = getenv("GB_MAX_ISA");
     for (int lower = ISA_BASELINE; given && lower < (int)isa; lower++)
-        if (strcmp(given, names[lower]) == 0)
+        if (strcmp(given, gb_cli_isa_word((gb_isa_limit)lower)) == 0)
             return;
     if (isa != ISA_MACHINE)
-        setenv("GB_MAX_ISA", names[isa], 1);
+        setenv("GB_MAX_ISA", gb_cli_isa_word(isa), 1);
 }
 
 /* What a case came to, or has come to so far, with what this process knows. */

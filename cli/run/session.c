@@ -113,12 +113,25 @@ gb_status gb_cli_session_set_mode(const gb_settings *settings, bool none)
     return GB_SUCCESS;
 }
 
+static gb_status choose_products(const gb_settings *settings, gb_case_result *result, bool *go_on)
+{
+    const gb_status status = gb_set_bf16_products(settings->bf16_products);
+    *go_on = status == GB_SUCCESS;
+    if (status != GB_UNIMPLEMENTED)
+        return status == GB_SUCCESS ? status : gb_cli_fail_library(status);
+    gb_cli_result_set(result, CASE_SKIPPED, "%s", gb_last_error());
+    return GB_SUCCESS;
+}
+
 gb_status gb_cli_session_open(
         gb_session *session, const gb_settings *settings, gb_case_result *result, bool *go_on)
 {
     size_t devices = 0;
     *go_on = true;
     LIB_TRY(gb_set_caches(settings->caches));
+    CLI_TRY(choose_products(settings, result, go_on));
+    if (!*go_on)
+        return GB_SUCCESS;
     if (is_open(session, settings))
         return gb_cli_session_set_mode(settings, false); /* the mode may be another */
     LIB_TRY(gb_engine_get_count(settings->engine_kind, &devices));

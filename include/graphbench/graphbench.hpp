@@ -1537,6 +1537,10 @@ inline void set_left_out_pass(const char *name)
     check(gb_set_left_out_pass(name));
 }
 
+inline void set_bf16_products(gb_bf16_products products)
+{
+    check(gb_set_bf16_products(products));
+}
 inline void set_caches(const char *caches)
 {
     check(gb_set_caches(caches));

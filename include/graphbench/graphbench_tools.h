@@ -63,6 +63,16 @@ GB_API gb_status gb_set_left_out_pass(const char *name);
  * variable GB_CACHES; NULL: for the machine at hand. With small caches small tensors need several
  * blocks. Not while another thread compiles or executes. GB_INVALID_ARGUMENTS: another text. */
 GB_API gb_status gb_set_caches(const char *caches);
+/* How the products of two bf16 are computed, sums being f32 in any case. */
+typedef enum gb_bf16_products {
+    GB_BF16_PRODUCTS_AUTO = 0, /* the faster way on this processor */
+    GB_BF16_PRODUCTS_DOT, /* by instructions for products of bf16, such as vdpbf16ps and tiles of AMX */
+    GB_BF16_PRODUCTS_F32 /* by multiply-adds of f32 */
+} gb_bf16_products;
+/* Plans for CPUs are made so from now on, whichever way is faster: so each can be tested where the other is taken. Not
+ * while another thread compiles or executes. GB_UNIMPLEMENTED: the processor has no such instructions, or the
+ * instruction sets in use leave them out. GB_INVALID_ARGUMENTS: another value. */
+GB_API gb_status gb_set_bf16_products(gb_bf16_products products);
 /* Partitions that are compiled from now on check the library's own memory when they run on CPUs: scratch
  * and temporaries hold NaN until they are written, and a kernel that wrote behind a part of them fails the
  * execution (GB_RUNTIME_ERROR, and the kernel's name in the message). Takes time, and results stay the

@@ -6,6 +6,7 @@
 
 #include <ctype.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static gb_machine machine, replacement;
 static int replaced;
+static gb_machine_bf16 bf16_products;
 
 int gb_machine_parse(const char *text, gb_machine *described)
 {
@@ -81,6 +83,17 @@ static const struct {
         [GB_ISA_AVX512] = {16, 32, 32},
         [GB_ISA_AMX] = {16, 32, 256}};
 
+static int bf16_groups(gb_machine_bf16 products)
+{
+    const gb_isa isa = gb_cpu_isa();
+    const bool fast = isa == GB_ISA_AMX || gb_cpu_has_fast_dot_bf16();
+    const bool has = isa == GB_ISA_AMX || gb_cpu_has_dot_bf16();
+    const bool used = products == GB_MACHINE_BF16_DOT    ? has
+                      : products == GB_MACHINE_BF16_AUTO ? fast
+                                                         : false;
+    return used ? vectors[isa].groups : 0;
+}
+
 static void machine_describe(void)
 {
     const char *text = getenv("GB_CACHES");
@@ -92,9 +105,8 @@ static void machine_describe(void)
             .byte_groups = vectors[isa].groups,
             .l1_bytes = caches[0] ? caches[0] : 32U << 10,
             .l2_bytes = caches[1] ? caches[1] : 512U << 10,
-            .l3_bytes = caches[2]};
-    if (isa == GB_ISA_AMX || gb_cpu_has_fast_dot_bf16())
-        machine.bf16_groups = vectors[isa].groups;
+            .l3_bytes = caches[2],
+            .bf16_groups = bf16_groups(GB_MACHINE_BF16_AUTO)};
     if (text && *text && !gb_machine_parse(text, &machine))
         gb_environment_complain(
                 "GB_CACHES", text, strlen(text), "L1:L2:L3, bytes of at least 4096 for L1 and L2");
@@ -114,5 +126,16 @@ int gb_machine_replace(const char *text)
         return 0;
     replacement = read;
     replaced = text != NULL;
+    replacement.bf16_groups = bf16_groups(bf16_products);
+    return 1;
+}
+
+int gb_machine_choose_bf16(gb_machine_bf16 products)
+{
+    pthread_once(&once, machine_describe);
+    if (products == GB_MACHINE_BF16_DOT && !bf16_groups(products))
+        return 0;
+    bf16_products = products;
+    machine.bf16_groups = replacement.bf16_groups = bf16_groups(products);
     return 1;
 }

@@ -163,6 +163,7 @@ static uint64_t compile_key(const gb_engine *engine)
     const gb_machine *machine = gb_machine_get();
     uint64_t key = gb_hash_mix((uint64_t)machine->l1_bytes, (uint64_t)machine->l2_bytes);
     key = gb_hash_mix(gb_hash_mix(key, (uint64_t)machine->l3_bytes), gb_guard_bytes());
+    key = gb_hash_mix(key, (uint64_t)machine->bf16_groups);
     return key << 32 | (uint32_t)gb_max_threads(); /* the executor reads the lower half */
 }
 
