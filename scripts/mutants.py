@@ -41,6 +41,7 @@ DEFAULTS = "--isa=machine --caches=machine --bf16-products= --policy= --threads=
 # What decides whether a fault is found.
 JUDGED = ("lib/", "cli/", "include/", "cmake/", "inputs/", "CMakeLists.txt")
 LEVELS = {"any": (), "avx2": ("avx2", "fma", "f16c"), "avx512": ("avx512f", "avx512bw", "avx512vl", "avx512dq"),
+          "bf16": ("avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512_bf16"),
           "amx": ("amx_tile", "amx_int8", "amx_bf16", "avx512_vnni", "avx512_bf16")}
 
 

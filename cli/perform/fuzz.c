@@ -40,6 +40,7 @@ static const way ways[] = {
         {{"fill=adversarial"}, false},
         {{"fill=edges"}, false},
         {{"caches=4096:16384:65536"}, false},
+        {{"bf16-products=dot"}, false},
         {{"mode=R"}, true},
         {{"mode=R", "threads=1"}, true},
         {{"mode=R", "threads=2"}, true},

@@ -24,10 +24,9 @@ enum {
     /* Of K, and of V, at most, or panels of f32 in a quarter of L2: f32 with features or columns up to 128 in blocks
      * of MOST_KEYS; all rows of the work item pass by them in L2. */
     K_BLOCK_BYTES = 1 << 18,
-    Q_BLOCK_BYTES =
-            1
-            << 20 /* Q and sums of a work item, which are read once per block of keys, or 5/4 of L2: what is
-                               not there comes in time */
+    /* Q and sums of a work item, or 5/4 of L2: they are read once per block of keys, in order, and what is not in L2
+     * comes in time. */
+    Q_BLOCK_BYTES = 1 << 20
 };
 
 static int64_t round_up(int64_t n, int64_t item)
