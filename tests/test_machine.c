@@ -61,6 +61,23 @@ Test(machine, caches_of_the_system_are_told)
     cr_expect(all <= 0 || (double)told[2] <= all); /* all: not told by some hypervisors */
 }
 
+/* Where the processor has dot instructions they are taken when told, with other caches, too; never when not. */
+Test(machine, products_of_bf16_are_chosen)
+{
+    const int own = gb_machine_get()->bf16_groups;
+    const bool has = gb_cpu_isa() == GB_ISA_AMX || gb_cpu_has_dot_bf16();
+    cr_expect_eq(gb_set_bf16_products(GB_BF16_PRODUCTS_DOT), has ? GB_SUCCESS : GB_UNIMPLEMENTED);
+    cr_expect_eq(gb_machine_get()->bf16_groups > 0, has);
+    cr_expect(gb_machine_replace("4096:8192"));
+    cr_expect_eq(gb_machine_get()->bf16_groups > 0, has);
+    cr_expect_eq(gb_set_bf16_products(GB_BF16_PRODUCTS_F32), GB_SUCCESS);
+    cr_expect_eq(gb_machine_get()->bf16_groups, 0);
+    gb_machine_replace(NULL);
+    cr_expect_eq(gb_machine_get()->bf16_groups, 0);
+    cr_expect_eq(gb_set_bf16_products(GB_BF16_PRODUCTS_AUTO), GB_SUCCESS);
+    cr_expect_eq(gb_machine_get()->bf16_groups, own);
+}
+
 /* Twice as many lanes and multiply-adds at each level, as the widths of their registers have it; AMX
  * has the vectors of AVX-512. */
 Test(machine, vectors_are_described)

@@ -10,9 +10,15 @@
 /* More is a loop of batch files. */
 enum { BATCH_DEPTH_LIMIT = 32, BATCH_FILE_LIMIT = 10000 };
 
-static void set_place(gb_interpreter *app, const char *file, size_t line)
+static void set_file(gb_interpreter *app, const char *file)
 {
     app->file = file;
+    app->settings.in_batch = file != NULL;
+}
+
+static void set_place(gb_interpreter *app, const char *file, size_t line)
+{
+    set_file(app, file);
     gb_cli_text_clear(&app->place);
     if (file)
         gb_cli_text_add(&app->place, "%s:%zu", file, line);
@@ -35,7 +41,7 @@ static void interpret_words(gb_interpreter *app, const char *path, const gb_word
     gb_cli_text_free(&app->place);
     app->place = outer_place;
     app->line = outer_line;
-    app->file = outer_file;
+    set_file(app, outer_file);
 }
 
 /* Only a file can be read once more: cases of a pipe are not counted in advance. */

@@ -164,7 +164,6 @@ void gb_cli_run_cases(gb_interpreter *app, const char *file)
         app->next_index += count;
     if (app->checking)
         return;
-    app->settings.in_batch = app->file != NULL;
     char *path = gb_cli_search(&app->search, &app->settings, file);
     if (app->settings.verbose >= 50)
         printf("case file: %s\n", path);

@@ -105,7 +105,6 @@ void gb_cli_interpret(gb_interpreter *app, const char *token)
         return;
     if (!value && option->value_optional)
         value = "1";
-    app->settings.in_batch = app->file != NULL;
     gb_status status = option->writes ? gb_cli_set_output(app, option, value)
                                       : gb_cli_option_set(&app->settings, option, value);
     if (app->checking && !app->counting && app->has_cases &&

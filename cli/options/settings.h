@@ -81,7 +81,7 @@ typedef struct gb_settings {
     int64_t threads;          /* 0 = as OpenMP has it */
     bool strict;
     bool strict_env;           /* time nothing on a bad machine */
-    bool in_batch;             /* the case stands in a batch file */
+    bool in_batch;             /* what is read stands in a batch file */
     const char *perf_template; /* lent by text[] */
     bool canonical;
     bool dynamic;       /* compile with unknown dims */

@@ -49,9 +49,8 @@ static gb_status join_pairs(gb_end_to_end *whole)
 /* What lies in one place, a tensor or a chain of in-place pairs, from the partition that writes it first to the last
  * one that uses it. */
 typedef struct lifetime {
-    size_t first, last; /* partitions */
+    size_t first, last; /* partitions; first: their number where none writes it */
     bool stays;         /* holds an input or a result of the graph */
-    bool is_placed;
 } lifetime;
 
 static gb_status find_lifetimes(const gb_end_to_end *whole, lifetime *lives)
@@ -99,7 +98,8 @@ static size_t take_free(const gb_workload *work, size_t own, size_t *free_ones, 
 
 /* Tensors between partitions take memory whose tensor nobody reads any more, as a program's planner of memory has
  * it: what was just read is still in the caches. `bases` and `free_ones` have room for an entry per memory. */
-static void reuse_memory(gb_end_to_end *whole, lifetime *lives, size_t *bases, size_t *free_ones)
+static void reuse_memory(
+        gb_end_to_end *whole, const lifetime *lives, size_t *bases, size_t *free_ones)
 {
     const gb_workload *work = whole->work;
     size_t n_free = 0;
@@ -109,14 +109,13 @@ static void reuse_memory(gb_end_to_end *whole, lifetime *lives, size_t *bases, s
         const gb_work_part *part = &work->parts[p];
         for (size_t i = 0; i < part->n_outputs; i++) {
             const size_t place = whole->places[part->outputs[i]];
-            if (lives[place].first != p || lives[place].stays || lives[place].is_placed)
+            if (lives[place].first != p || lives[place].stays)
                 continue;
-            lives[place].is_placed = true;
             bases[place] = take_free(work, place, free_ones, &n_free);
             whole->is_reused[bases[place]] |= bases[place] != place;
         }
         for (size_t m = 0; m < work->n_memories; m++)
-            if (lives[m].is_placed && lives[m].last == p)
+            if (!lives[m].stays && lives[m].first <= p && lives[m].last == p)
                 free_ones[n_free++] = bases[m];
     }
     for (size_t m = 0; m < work->n_memories; m++)

@@ -69,8 +69,8 @@ typedef enum gb_bf16_products {
     GB_BF16_PRODUCTS_DOT, /* by instructions for products of bf16, such as vdpbf16ps and tiles of AMX */
     GB_BF16_PRODUCTS_F32 /* by multiply-adds of f32 */
 } gb_bf16_products;
-/* Plans for CPUs are made so from now on, whichever way is faster: so each can be tested where the other is taken. Not
- * while another thread compiles or executes. GB_UNIMPLEMENTED: the processor has no such instructions, or the
+/* Plans for CPUs are made so from now on, even where the other way is faster, so that both can be tested. Not while
+ * another thread compiles or executes. GB_UNIMPLEMENTED: the processor has no such instructions, or the
  * instruction sets in use leave them out. GB_INVALID_ARGUMENTS: another value. */
 GB_API gb_status gb_set_bf16_products(gb_bf16_products products);
 /* Partitions that are compiled from now on check the library's own memory when they run on CPUs: scratch

@@ -16,7 +16,7 @@
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static gb_machine machine, replacement;
 static int replaced;
-static gb_machine_bf16 bf16_products;
+static gb_bf16_products bf16_products;
 
 int gb_machine_parse(const char *text, gb_machine *described)
 {
@@ -83,14 +83,14 @@ static const struct {
         [GB_ISA_AVX512] = {16, 32, 32},
         [GB_ISA_AMX] = {16, 32, 256}};
 
-static int bf16_groups(gb_machine_bf16 products)
+static int bf16_groups(gb_bf16_products products)
 {
     const gb_isa isa = gb_cpu_isa();
     const bool fast = isa == GB_ISA_AMX || gb_cpu_has_fast_dot_bf16();
     const bool has = isa == GB_ISA_AMX || gb_cpu_has_dot_bf16();
-    const bool used = products == GB_MACHINE_BF16_DOT    ? has
-                      : products == GB_MACHINE_BF16_AUTO ? fast
-                                                         : false;
+    const bool used = products == GB_BF16_PRODUCTS_DOT    ? has
+                      : products == GB_BF16_PRODUCTS_AUTO ? fast
+                                                          : false;
     return used ? vectors[isa].groups : 0;
 }
 
@@ -106,7 +106,7 @@ static void machine_describe(void)
             .l1_bytes = caches[0] ? caches[0] : 32U << 10,
             .l2_bytes = caches[1] ? caches[1] : 512U << 10,
             .l3_bytes = caches[2],
-            .bf16_groups = bf16_groups(GB_MACHINE_BF16_AUTO)};
+            .bf16_groups = bf16_groups(GB_BF16_PRODUCTS_AUTO)};
     if (text && *text && !gb_machine_parse(text, &machine))
         gb_environment_complain(
                 "GB_CACHES", text, strlen(text), "L1:L2:L3, bytes of at least 4096 for L1 and L2");
@@ -130,10 +130,10 @@ int gb_machine_replace(const char *text)
     return 1;
 }
 
-int gb_machine_choose_bf16(gb_machine_bf16 products)
+int gb_machine_choose_bf16(gb_bf16_products products)
 {
     pthread_once(&once, machine_describe);
-    if (products == GB_MACHINE_BF16_DOT && !bf16_groups(products))
+    if (products == GB_BF16_PRODUCTS_DOT && !bf16_groups(products))
         return 0;
     bf16_products = products;
     machine.bf16_groups = replacement.bf16_groups = bf16_groups(products);

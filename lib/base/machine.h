@@ -2,6 +2,7 @@
 #ifndef GB_BASE_MACHINE_H
 #define GB_BASE_MACHINE_H
 
+#include <graphbench/graphbench_tools.h>
 #include <stddef.h>
 
 /* Bytes of cache that one core can count on, with conservative defaults where the system does not
@@ -18,13 +19,6 @@ typedef struct gb_machine {
     int bf16_groups;   /* ... and of two bf16; 0: they are better multiplied as f32 */
 } gb_machine;
 
-/* How products of two bf16 are computed. */
-typedef enum gb_machine_bf16 {
-    GB_MACHINE_BF16_AUTO, /* by dot instructions where they are faster than multiply-adds of f32 */
-    GB_MACHINE_BF16_DOT,  /* by dot instructions */
-    GB_MACHINE_BF16_F32   /* as f32 */
-} gb_machine_bf16;
-
 /* Asked for on the first call; the same for the life of the process, unless it is replaced. Any
  * thread may call it. */
 const gb_machine *gb_machine_get(void);
@@ -35,7 +29,7 @@ int gb_machine_replace(const char *text);
 
 /* From now on bf16_groups is as this says. 0: the processor has no dot instructions, and nothing is changed. Not while
  * another thread compiles or executes. */
-int gb_machine_choose_bf16(gb_machine_bf16 products);
+int gb_machine_choose_bf16(gb_bf16_products products);
 
 /* Bytes of L1 (data), L2 and L3 that the first core reaches, as the system tells, without regard to
  * what takes their place; 0: none, or not told. Any thread may call it. */

@@ -2,7 +2,6 @@
 #include "fusion/passes/passes.h"
 
 #include "base/environment.h"
-#include "base/machine.h"
 #include "base/status.h"
 
 #include <stdatomic.h>
@@ -60,33 +59,6 @@ gb_status gb_set_left_out_pass(const char *name)
             return gb_fail(GB_INVALID_ARGUMENTS, "no pass \"%.64s\" that can be left out", name);
     atomic_store(&left_out, name ? pass->name : NULL);
     return GB_SUCCESS;
-}
-
-gb_status gb_set_caches(const char *caches)
-{
-    if (gb_machine_replace(caches))
-        return GB_SUCCESS;
-    return gb_fail(GB_INVALID_ARGUMENTS,
-            "gb_set_caches: \"%.64s\" is not L1:L2:L3 with at least 4096 bytes of L1 and L2",
-            caches);
-}
-
-gb_status gb_set_bf16_products(gb_bf16_products products)
-{
-    static const gb_machine_bf16 known[] = {[GB_BF16_PRODUCTS_AUTO] = GB_MACHINE_BF16_AUTO,
-            [GB_BF16_PRODUCTS_DOT] = GB_MACHINE_BF16_DOT,
-            [GB_BF16_PRODUCTS_F32] = GB_MACHINE_BF16_F32};
-    if ((size_t)products >= sizeof known / sizeof *known)
-        return gb_fail(GB_INVALID_ARGUMENTS, "no way to multiply bf16 %d", (int)products);
-    if (gb_machine_choose_bf16(known[products]))
-        return GB_SUCCESS;
-    return gb_fail(GB_UNIMPLEMENTED,
-            "this processor has no instructions for products of bf16, or may not use them");
-}
-
-void gb_get_caches(size_t bytes[3])
-{
-    gb_machine_caches(bytes);
 }
 
 gb_status gb_set_pass_mode(unsigned mode)

@@ -2,6 +2,7 @@
 #include "kernels/attention/attention_tiles.h"
 
 #include "base/dtype.h"
+#include "base/machine.h"
 #include "base/memory.h"
 #include "kernels/isa/tile_rows.h"
 #include "kernels/plan/space.h"
@@ -21,11 +22,12 @@ void gb_attention_load(const gb_kernels *kernels, const gb_attention_space *spac
         const gb_attention_operand *operand, void *const *buffers, int64_t *position, int64_t first,
         int64_t rows, int64_t cols, const float *factor, float *dst, int64_t dst_row)
 {
-    enum { L1_FLOATS = 8192, LEAST_ROWS = 16 };
+    enum { LEAST_ROWS = 16 };
     int dim = gb_attention_run_dim(space);
     bool along_rows = dim == space->n_batch;
     /* What is copied is still in L1 when it is scaled. */
-    const int64_t most = gb_max_i64(L1_FLOATS / gb_max_i64(cols, 1), LEAST_ROWS);
+    const int64_t near = (int64_t)(gb_machine_get()->l1_bytes / 2 / sizeof(float));
+    const int64_t most = gb_max_i64(near / gb_max_i64(cols, 1), LEAST_ROWS);
     for (int64_t row = 0, n; row < rows; row += n) {
         n = gb_attention_locate(space, first + row, gb_min_i64(rows - row, most), position);
         gb_gemm_copy copy = {.type = operand->type,

@@ -6,8 +6,8 @@
 #include "kernels/isa/gemm.h"
 #include "kernels/plan/pointwise.h"
 
-/* The least K whose products take longer than it takes to find what a tile reads where its rows are in pages of
- * their own. Writes are asked for in any case: cold lines hold up the stores, which wait for them in order. */
+/* With a smaller K, finding operands whose rows lie in pages of their own takes longer than the product, so they are
+ * not fetched ahead. Results always are: stores complete in order, and a cold line holds up those behind it. */
 enum { GB_PREFETCH_LEAST_K = 128, GB_PAGE = 4096 };
 
 /* The lines of a tile of `rows` x `cols` elements that the program will read or write, of operands
