@@ -25,6 +25,6 @@ gb_status gb_set_bf16_products(gb_bf16_products products)
                 (int)products);
     if (gb_machine_choose_bf16(products))
         return GB_SUCCESS;
-    return gb_fail(GB_UNIMPLEMENTED,
-            "the processor has no instructions for products of bf16, or GB_MAX_ISA leaves them out");
+    return gb_fail(GB_UNIMPLEMENTED, "the processor has no instructions for products of bf16, or "
+                                     "GB_MAX_ISA leaves them out");
 }
