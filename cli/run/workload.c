@@ -174,8 +174,11 @@ static bool check_partitions(gb_workload *work)
     size_t n = work->n_parts, most = expected > 0 ? (size_t)expected : n;
     if (n > 0 && (at_most ? n <= most : n == most))
         return true;
-    gb_cli_result_set(work->result, CASE_UNTESTED_FAILED, "%zu partition%s, expected %s%zu",
-            work->n_parts, work->n_parts == 1 ? "" : "s", at_most ? "at most " : "", most);
+    if (n == 0)
+        gb_cli_result_set(work->result, CASE_UNTESTED_FAILED, "no op of the graph is one to run");
+    else
+        gb_cli_result_set(work->result, CASE_UNTESTED_FAILED, "%zu partition%s, expected %s%zu", n,
+                n == 1 ? "" : "s", at_most ? "at most " : "", most);
     return false;
 }
 
