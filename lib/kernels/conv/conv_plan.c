@@ -159,10 +159,9 @@ void gb_conv_choose_depth(gb_conv_plan *plan, int64_t columns, int64_t step)
         plan->residues *= axis->residues;
         plan->residue_most_taps *= gb_conv_class_taps(axis, 0);
     }
-    int64_t l1_floats = (int64_t)(gb_machine_get()->l1_bytes / sizeof(float));
-    int64_t k_most = gb_max_i64(l1_floats / PANEL, l1_floats * 3 / 4 / columns);
-    if (step > 1) /* sums of tiles take long to put away and to fetch; weights pass by L1 */
-        k_most *= 8;
+    const int64_t l1_floats = (int64_t)(gb_machine_get()->l1_bytes / sizeof(float));
+    /* Sums of VNNI tiles take long to put away and to fetch: weights pass by L1. */
+    const int64_t k_most = step > 1 ? 8 * l1_floats / PANEL : l1_floats * 3 / 4 / columns;
     int64_t most = gb_max_i64(1, k_most / plan->residue_most_taps);
     int64_t blocks = gb_max_i64(1, gb_div_up(plan->in_channels, most));
     plan->in_block = gb_max_i64(1, gb_div_up(plan->in_channels, blocks));

@@ -89,9 +89,10 @@ int gb_conv_best_tile_axis(const gb_conv_plan *plan, int64_t rows, int64_t row_s
 /* The first spatial axis with taps besides the tile axis, or -1. */
 int gb_conv_find_skip_axis(const gb_conv_plan *plan);
 /* Counts taps, and sets in_block so that the weights that one tile of `columns` reads take 3/4 of
- * L1: they stay there for all tiles of a group. With a `step` above 1, the VNNI groups that tile
- * registers take at a time, eight times as many, and a multiple of it where there are several
- * blocks. Axes are planned. */
+ * L1: they stay there for all tiles of a group, and tiles that wait for L2 leave less room for what
+ * comes ahead of time. With a `step` above 1, the VNNI groups that tile registers take at a time,
+ * those of a panel take eight times L1, and a multiple of it where there are several blocks. Axes
+ * are planned. */
 void gb_conv_choose_depth(gb_conv_plan *plan, int64_t columns, int64_t step);
 /* Axes in the order of their taps in K; returns their number. */
 int gb_conv_tap_order(const gb_conv_plan *plan, int order[GB_AXES]);
