@@ -173,6 +173,33 @@ Test(ref_reduce, products_that_may_overflow_or_vanish_are_uncertain)
     }
 }
 
+/* Whether a product of finite factors is no number depends on what meets the zero first. */
+Test(ref_reduce, products_that_are_no_number)
+{
+    enum { FACTORS = 12 };
+    const struct {
+        double large, first, last, bound_of_last;
+        bool certain;
+    } rows[] = {{0x1p120, 1, 0, 0, false}, {1, (double)NAN, 0, 0, true},
+            {0x1p120, (double)NAN, 1, 0, true}, {1, -(double)INFINITY, 0, 0, true},
+            {0x1p120, (double)INFINITY, 0, 0, true}, {1, (double)INFINITY, 0, 0x1p-126, false}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        double src[FACTORS], bound[FACTORS] = {0};
+        for (int f = 0; f < FACTORS; f++)
+            src[f] = rows[i].large;
+        src[0] = rows[i].first;
+        src[FACTORS - 1] = rows[i].last;
+        bound[FACTORS - 1] = rows[i].bound_of_last;
+        ref_case c = reduce_case(GB_OP_REDUCE_PROD, LIST(0));
+        ref_case_input_bounded(&c, GB_F32, LIST(FACTORS), src, bound);
+        ref_case_output(&c, GB_F32, 0, NULL);
+        const gb_ref_tensor *got = ref_case_run(&c);
+        cr_expect(isnan(got->value[0]), "row %zu: %g", i, got->value[0]);
+        cr_expect_eq(ref_case_bound(got, 0), rows[i].certain ? 0 : (double)INFINITY, "row %zu", i);
+        ref_case_end(&c);
+    }
+}
+
 /* Placement ------------------------------------------------------------------------------------ */
 
 static const double counting[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};

@@ -23,8 +23,8 @@ typedef struct gathered {
     double error_squares;     /* likewise: of the bounds */
     double shift;             /* likewise: of gb_ref_store_shift() */
     double finite;            /* likewise: of the magnitudes of finite terms */
-    bool nan;
-    bool zeros[2]; /* of either sign, or what may be read as one */
+    bool nan, infinite;
+    bool zeros[2]; /* of either sign, or what may be read as one; of products [0]: a certain zero */
 } gathered;
 
 typedef void (*gather_fn)(gathered *g, double value, double error);
@@ -63,6 +63,9 @@ static void gather_product(gathered *g, double value, double error)
     g->wide *= wide;
     g->largest *= fmax(wide, 1);
     g->smallest *= fmin(fabs(value), 1);
+    g->nan |= isnan(value);
+    g->infinite |= isinf(value);
+    g->zeros[0] |= wide == 0;
 }
 
 static void gather_max(gathered *g, double value, double error)
@@ -140,13 +143,13 @@ static void close_norm(const reduction *r, const gathered *g, double *value, dou
 }
 
 /* A partial product that overflows, or underflows and meets a large factor, can be anything; one
- * that underflows and meets an infinity is no number. */
+ * that underflows and meets an infinity is no number, nor is one that overflows and meets a zero. */
 static void close_product(const reduction *r, const gathered *g, double *value, double *bound)
 {
     *value = g->value;
     *bound = 0;
     if (!isfinite(g->value)) {
-        bool certain = isnan(g->value) || g->smallest >= GB_REF_ETA;
+        bool certain = g->nan || (g->infinite && g->zeros[0]) || g->smallest >= GB_REF_ETA;
         *bound = r->bounded && certain ? 0 : (double)INFINITY;
     } else if (!(g->largest < gb_ref_f32_sums.limit)) {
         *bound = INFINITY;
