@@ -102,8 +102,11 @@ static gb_status read_options(const gb_arguments *arguments, gb_fuzz *fuzz)
             "elements", arguments->values[OPTION_ELEMENTS], 1, most_elements, &elements));
     CLI_TRY(set(settings, "engine", arguments->values[OPTION_ENGINE]));
     CLI_TRY(set(settings, "seed", arguments->values[OPTION_SEED]));
-    CLI_TRY(set(settings, "case-timeout", "20s"));
     CLI_TRY(read_against(arguments->values[OPTION_AGAINST], &fuzz->against));
+    /* On a GPU drivers compile programs, which may take a second for each of a hundred ops. */
+    bool compiles = settings->engine_kind == GB_ENGINE_GPU ||
+                    (fuzz->against && strncmp(fuzz->against, "gpu", 3) == 0);
+    CLI_TRY(set(settings, "case-timeout", compiles ? "200s" : "20s"));
     fuzz->graphs = (uint64_t)graphs;
     fuzz->elements = (int64_t)elements;
     fuzz->seed = (uint64_t)settings->seed;
