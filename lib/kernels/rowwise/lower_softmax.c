@@ -12,7 +12,11 @@ typedef struct softmax {
     gb_scratch stats; /* of a block, if wanted */
     bool streamed;    /* results go past the caches */
     gb_scratch row;   /* exponentials lie here until their sum is known */
+    bool turned;      /* rows so short that they are brought into columns */
+    gb_scratch turned_rows;
 } softmax;
+
+enum { TURNED = GB_SOFTMAX_GROUP }; /* rows at a time */
 
 static bool has_stats(const gb_softmax_problem *problem)
 {
@@ -31,6 +35,28 @@ static void store_stats(const softmax *plan, const gb_step_call *call, const gb_
         dst[i * step] = values[i];
 }
 
+/* Rows become columns of a tile in L1, and their results rows again. */
+static void turn_rows(const softmax *plan, const gb_step_call *call, const gb_softmax_block *rows)
+{
+    const gb_kernels *kernels = gb_kernels_get();
+    const int64_t size = sizeof(float), x_row = rows->x_stride * size,
+                  y_row = rows->y_stride * size;
+    float *tile = gb_scratch_get(call, plan->turned_rows);
+    for (int64_t r = 0; r < rows->count; r += TURNED) {
+        gb_softmax_block columns = *rows;
+        columns.x = columns.y = tile;
+        columns.x_stride = columns.y_stride = TURNED;
+        columns.count = gb_min_i64(TURNED, rows->count - r);
+        columns.stats = rows->stats ? rows->stats + r : NULL;
+        columns.row = NULL;
+        kernels->transpose((size_t)size, (const char *)rows->x + r * x_row, x_row, (char *)tile,
+                TURNED * size, rows->n, columns.count);
+        kernels->softmax_columns(&columns);
+        kernels->transpose((size_t)size, (const char *)tile, TURNED * size,
+                (char *)rows->y + r * y_row, y_row, columns.count, rows->n);
+    }
+}
+
 static void softmax_compute(
         const gb_row_plan *rows, const gb_step_call *call, const gb_row_block *block)
 {
@@ -47,8 +73,12 @@ static void softmax_compute(
             .inf_as_zero = problem->inf_as_zero,
             .stats = stats,
             .row = plan->streamed ? gb_scratch_get(call, plan->row) : NULL};
-    const gb_kernels *kernels = gb_kernels_get();
-    (rows->columns ? kernels->softmax_columns : kernels->softmax_rows)(&kernel_block);
+    if (plan->turned)
+        turn_rows(plan, call, &kernel_block);
+    else if (rows->columns)
+        gb_kernels_get()->softmax_columns(&kernel_block);
+    else
+        gb_kernels_get()->softmax_rows(&kernel_block);
     if (stats)
         store_stats(plan, call, block, stats);
 }
@@ -74,6 +104,15 @@ static bool streams(const gb_row_plan *rows)
            problem->space.n <= near / waiting(rows);
 }
 
+/* Rows of a few vectors leave lanes idle, and each waits for its own maximum, sum and logarithm. Vectors of four lanes
+ * are turned as slowly as they compute. */
+static bool is_short(const gb_softmax_problem *problem)
+{
+    const int lanes = gb_kernels_get()->gemm_limits().lanes;
+    const int vectors = lanes < 8 ? 1 : problem->log ? 3 : 2;
+    return problem->rows.space.n > 0 && problem->rows.space.n < vectors * lanes;
+}
+
 static gb_status softmax_plan(gb_step *step, const gb_softmax_problem *problem, int threads)
 {
     softmax *plan = gb_step_alloc(step, 1, sizeof *plan);
@@ -83,7 +122,10 @@ static gb_status softmax_plan(gb_step *step, const gb_softmax_problem *problem, 
     plan->rows = gb_row_plan_make(step, &plan->problem.rows, threads, 1, has_stats(problem), NULL);
     if (has_stats(problem))
         plan->stats = gb_scratch_add(step, gb_float_bytes(GB_TILE_ELEMENTS));
-    plan->streamed = streams(&plan->rows);
+    plan->turned = !plan->rows.columns && is_short(problem);
+    if (plan->turned)
+        plan->turned_rows = gb_scratch_add(step, gb_float_bytes(problem->rows.space.n * TURNED));
+    plan->streamed = !plan->turned && streams(&plan->rows);
     if (plan->streamed)
         plan->row =
                 gb_scratch_add(step, gb_float_bytes(problem->rows.space.n * waiting(&plan->rows)));

@@ -242,23 +242,30 @@ void GB_ISA_NAME(softmax_rows)(const gb_softmax_block *block)
 
 /* Columns: the maxima of a block are found row after row, as memory likes it; then a group of a few vectors at a time
  * comes back out of L2 twice, with its sums in registers. */
-enum { GROUP = 4, ROWS_AHEAD = 4 };
+enum {
+    GROUP = 4,
+    ROWS_AHEAD = 4,
+    FEW_ROWS =
+            64 /* whole vectors of exponentials of part of a group: what is stored in part is slow to read back */
+};
 _Static_assert(GROUP *VLEN <= GB_SOFTMAX_GROUP, "exponentials of a group have room");
 
 /* A few vectors of columns from `first` on. e: where exponentials lie until their sum is known, e_stride from row to
  * row. */
 typedef struct column_group {
     int64_t first;
-    const float *max;
+    const float *max; /* whole vectors */
     float *e;
     int64_t e_stride;
+    bool own_e;    /* e has room for whole vectors */
     bool streamed; /* results go past the caches */
 } column_group;
 
 static void column_max(const gb_softmax_block *block, float *max)
 {
     const int64_t ahead = ROWS_AHEAD * block->x_stride, n = block->count;
-    softmax_fill(max, n, start_of(block));
+    for (int64_t c = 0; c < n; c += VLEN)
+        vf_store(max + c, vf_set1(start_of(block)));
     for (int64_t r = 0; r < block->n; r++) {
         const float *x = block->x + r * block->x_stride;
         int64_t c = 0;
@@ -266,8 +273,8 @@ static void column_max(const gb_softmax_block *block, float *max)
             gb_prefetch(x + c + ahead);
             vf_store(max + c, vf_max(vf_load(x + c), vf_load(max + c)));
         }
-        if (c < n)
-            vf_store_n(max + c, vf_max(vf_load_n(x + c, n - c), vf_load_n(max + c, n - c)), n - c);
+        if (c < n) /* what was stored in part is not read back at once */
+            vf_store(max + c, vf_max(vf_load_n(x + c, n - c), vf_load(max + c)));
     }
 }
 
@@ -285,10 +292,11 @@ GB_TEMPLATE void store_lanes(float *to, vf value, int v, const int vectors, int6
         vf_store_n(to + v * VLEN, value, lanes);
 }
 
-/* Sums of exp(x - max). */
+/* Sums of exp(x - max). Kept for the results: these, or x - max where they are logarithms and there is room. */
 GB_TEMPLATE void group_exp(const gb_softmax_block *block, const column_group *group,
-        const int vectors, int64_t lanes, const bool stored, vf *total)
+        const int vectors, int64_t lanes, const bool log, vf *total)
 {
+    const int64_t e_lanes = group->own_e ? VLEN : lanes;
     vf part[GROUP];
     for (int v = 0; v < vectors; v++)
         total[v] = vf_zero();
@@ -300,10 +308,12 @@ GB_TEMPLATE void group_exp(const gb_softmax_block *block, const column_group *gr
             const float *x = block->x + r * block->x_stride + group->first;
 #pragma GCC unroll 4
             for (int v = 0; v < vectors; v++) {
-                vf e = vf_exp_flushed(vf_sub(load_lanes(x, v, vectors, lanes),
-                        load_lanes(group->max, v, vectors, lanes)));
-                if (stored)
-                    store_lanes(group->e + r * group->e_stride, e, v, vectors, lanes);
+                vf shifted =
+                        vf_sub(load_lanes(x, v, vectors, lanes), vf_load(group->max + v * VLEN));
+                vf e = vf_exp_flushed(shifted);
+                if (!log || group->own_e)
+                    store_lanes(
+                            group->e + r * group->e_stride, log ? shifted : e, v, vectors, e_lanes);
                 part[v] = vf_add(part[v], e);
             }
         }
@@ -317,24 +327,21 @@ GB_TEMPLATE bool group_factors(const gb_softmax_block *block, const column_group
         const int vectors, int64_t lanes, vf *sums)
 {
     bool nan = false;
-    float logs[VLEN];
     for (int v = 0; v < vectors; v++) {
         vf sum = vf_select(vf_unordered(sums[v], sums[v]), vf_set1(NAN), sums[v]);
-        int64_t count = v + 1 < vectors ? VLEN : lanes;
         nan = nan || vm_any(vf_unordered(sum, sum));
         sums[v] = vf_div(vf_set1(1.0F), sum);
         if (block->inf_as_zero)
             sums[v] = vf_select(vf_eq(sum, vf_zero()), vf_set1(1.0F), sums[v]);
         if (!block->log && !block->stats)
             continue;
-        vf_store(logs, sum);
-        for (int64_t i = 0, c = v * VLEN; i < count; i++, c++) {
-            if (block->stats)
-                block->stats[group->first + c] = log_sum(block, group->max[c], logs[i]);
-            logs[i] = logf(logs[i]);
-        }
+        vf log = vf_log(sum), stats = vf_add(vf_load(group->max + v * VLEN), log);
+        if (block->inf_as_zero)
+            stats = vf_select(vf_eq(sum, vf_zero()), vf_zero(), stats);
+        if (block->stats)
+            store_lanes(block->stats + group->first, stats, v, vectors, lanes);
         if (block->log)
-            sums[v] = vf_load(logs);
+            sums[v] = log;
     }
     return nan;
 }
@@ -344,19 +351,22 @@ GB_TEMPLATE void group_finish(const gb_softmax_block *block, const column_group 
         const int vectors, int64_t lanes, const vf *by, const bool log, const bool streamed,
         const bool nan)
 {
+    const int64_t e_lanes = group->own_e ? VLEN : lanes;
     for (int64_t r = 0; r < block->n; r++) {
         const float *x = block->x + r * block->x_stride + group->first;
         float *y = block->y + r * block->y_stride + group->first;
 #pragma GCC unroll 4
         for (int v = 0; v < vectors; v++) {
             vf result;
-            if (log)
-                result = vf_sub(vf_sub(load_lanes(x, v, vectors, lanes),
-                                        load_lanes(group->max, v, vectors, lanes)),
+            if (log && group->own_e)
+                result = vf_sub(vf_load(group->e + r * group->e_stride + v * VLEN), by[v]);
+            else if (log)
+                result = vf_sub(
+                        vf_sub(load_lanes(x, v, vectors, lanes), vf_load(group->max + v * VLEN)),
                         by[v]);
             else
                 result = vf_mul(
-                        load_lanes(group->e + r * group->e_stride, v, vectors, lanes), by[v]);
+                        load_lanes(group->e + r * group->e_stride, v, vectors, e_lanes), by[v]);
             if (nan)
                 result = vf_select(vf_unordered(by[v], by[v]), by[v], result);
             if (streamed)
@@ -371,7 +381,7 @@ GB_TEMPLATE void run_group_of(const gb_softmax_block *block, const column_group 
         const int vectors, int64_t lanes, const bool log)
 {
     vf by[GROUP];
-    group_exp(block, group, vectors, lanes, !log, by);
+    group_exp(block, group, vectors, lanes, log, by);
     if (group_factors(block, group, vectors, lanes, by))
         group_finish(block, group, vectors, lanes, by, log, false, true);
     else if (group->streamed)
@@ -401,7 +411,7 @@ static bool streams_columns(const gb_softmax_block *block)
 void GB_ISA_NAME(softmax_columns)(const gb_softmax_block *whole)
 {
     const gb_softmax_block copy = *whole, *block = &copy; /* stores of vectors may alias *whole */
-    float max[GB_TILE_ELEMENTS];
+    float max[GB_TILE_ELEMENTS], few[FEW_ROWS * VLEN];
     bool streamed = streams_columns(block);
     column_max(block, max);
     for (int64_t c = 0, step; c < block->count; c += step) {
@@ -411,6 +421,8 @@ void GB_ISA_NAME(softmax_columns)(const gb_softmax_block *whole)
         group.streamed = streamed && step == GROUP * VLEN;
         if (group.streamed)
             group.e = block->row, group.e_stride = step;
+        else if (step == VLEN && block->n <= FEW_ROWS)
+            group.e = few, group.e_stride = VLEN, group.own_e = true;
         if (step > VLEN)
             run_group(block, &group, GROUP, VLEN);
         else if (block->count - c >= VLEN)
