@@ -29,6 +29,7 @@ typedef struct pool_backward {
     int64_t slab, slabs, lanes, blocks; /* slab: its size along the first axis */
     /* Most positions of a work item's image, of a row of windows, of a row of either. */
     int64_t positions, line, longest;
+    bool streamed;                           /* gradients go past the caches */
     gb_scratch diff_src, lines, turned, src; /* of a work item; src: for the maximum */
 } pool_backward;
 
@@ -131,21 +132,44 @@ static void load_row(
             item->lanes * size, count, item->lanes);
 }
 
+/* rows x cols gradients, dense at `from`, to where they lie row_stride and col_stride elements apart. */
+static void store_gradients(const pool_item *item, const float *from, int64_t rows, int64_t cols,
+        char *data, int64_t row_stride, int64_t col_stride)
+{
+    const gb_kernels *kernels = gb_kernels_get();
+    const gb_data_type type = item->params->problem.diff_src.type;
+    const int64_t size = (int64_t)sizeof(float), step = row_stride * size;
+    if (!item->params->streamed || type != GB_F32 || col_stride != 1) {
+        kernels->store_tile(type, from, rows, cols, data, row_stride, col_stride);
+        return;
+    }
+    if (row_stride == cols) {
+        cols *= rows;
+        rows = 1;
+    }
+    bool lines =
+            ((uintptr_t)data | (uintptr_t)step | (uintptr_t)(cols * size)) % GB_CACHE_LINE == 0;
+    if (!lines && cols * size < GB_STREAM_RUN) {
+        kernels->store_tile(type, from, rows, cols, data, row_stride, 1);
+        return;
+    }
+    for (int64_t r = 0; r < rows; r++)
+        kernels->stream(from + r * cols, data + r * step, (size_t)(cols * size));
+}
+
 static void store_row(const pool_item *item, const gb_operand *tensor, const float *from,
         int64_t count, char *data)
 {
     const int64_t *s = tensor->strides;
     const gb_kernels *kernels = gb_kernels_get();
     if (!is_turned(tensor)) {
-        kernels->store_tile(
-                tensor->type, from, count, item->lanes, data, s[WIDTH_DIM], s[GB_POOL_CHANNEL_DIM]);
+        store_gradients(item, from, count, item->lanes, data, s[WIDTH_DIM], s[GB_POOL_CHANNEL_DIM]);
         return;
     }
     int64_t size = (int64_t)sizeof(float);
     kernels->transpose(sizeof(float), (const char *)from, item->lanes * size,
             (char *)item->transposed, count * size, item->lanes, count);
-    kernels->store_tile(
-            tensor->type, item->transposed, item->lanes, count, data, s[GB_POOL_CHANNEL_DIM], 1);
+    store_gradients(item, item->transposed, item->lanes, count, data, s[GB_POOL_CHANNEL_DIM], 1);
 }
 
 static void load_image(const pool_item *item)
@@ -298,7 +322,8 @@ static int64_t image_elements(const gb_pool_backward_problem *problem)
     return count;
 }
 
-static gb_status pool_backward_plan(gb_step *step, const gb_pool_backward_problem *problem)
+static gb_status pool_backward_plan(
+        gb_program *program, gb_step *step, const gb_pool_backward_problem *problem)
 {
     pool_backward *plan = gb_step_alloc(step, 1, sizeof *plan);
     if (!plan)
@@ -310,6 +335,8 @@ static gb_status pool_backward_plan(gb_step *step, const gb_pool_backward_proble
         return GB_SUCCESS; /* no work items */
     GB_TRY(choose_items(plan));
     GB_TRY(add_scratch(step, plan));
+    plan->streamed = gb_streams((double)image_elements(problem) * sizeof(float),
+            gb_program_is_temporary(program, step->uses[problem->diff_src.slot].buffer));
     double cells = (double)problem->batch * (double)problem->channels;
     for (int a = 0; a < AXES; a++) {
         const gb_pool_axis *axis = &problem->axes[a];
@@ -326,7 +353,7 @@ static gb_status pool_backward_lower(gb_program *program, const gb_group *group)
     GB_TRY(gb_program_begin(program, "pool_backward", &step));
     GB_TRY(gb_pool_backward_describe(program, group, step, &problem));
     GB_TRY(gb_step_describe(program, step, gb_pool_backward_problem_print, &problem));
-    gb_status status = pool_backward_plan(step, &problem);
+    gb_status status = pool_backward_plan(program, step, &problem);
     if (status != GB_SUCCESS)
         return gb_fail_prefix(
                 status, "%s", gb_op_label(gb_program_graph(program)->ops[group->anchor]));
