@@ -242,12 +242,10 @@ void GB_ISA_NAME(softmax_rows)(const gb_softmax_block *block)
 
 /* Columns: the maxima of a block are found row after row, as memory likes it; then a group of a few vectors at a time
  * comes back out of L2 twice, with its sums in registers. */
-enum {
-    GROUP = 4,
-    ROWS_AHEAD = 4,
-    FEW_ROWS =
-            64 /* whole vectors of exponentials of part of a group: what is stored in part is slow to read back */
-};
+enum { GROUP = 4, ROWS_AHEAD = 4 };
+/* Columns of so many elements, of part of a group, have their exponentials in whole vectors on the stack: what was
+ * stored in part is slow to read back. */
+enum { FEW_ROWS = 64 };
 _Static_assert(GROUP *VLEN <= GB_SOFTMAX_GROUP, "exponentials of a group have room");
 
 /* A few vectors of columns from `first` on. e: where exponentials lie until their sum is known, e_stride from row to
