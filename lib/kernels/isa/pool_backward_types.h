@@ -10,9 +10,12 @@
 typedef struct gb_pool_gradient_row {
     int64_t channels;
     const float *diff_dst;                                /* count x channels */
-    const float *src;                                     /* for the maximum */
     float *diff_src;                                      /* added to */
     int64_t base, depth, depth_step, height, height_step; /* cells and their distances */
+    /* For the maximum: the cell at base, and steps from cell to cell and from position to position,
+     * in elements. */
+    const float *src;
+    int64_t src_depth_step, src_height_step, src_step;
     int64_t first, count, in, kernel, stride, dilation, pad;
     float lowest; /* where the maximum starts: what is not above it does not win */
     /* Mean: the divisor is outer times the cells of a window between low and high. */

@@ -30,6 +30,7 @@ typedef struct pool_backward {
     /* Most positions of a work item's image, of a row of windows, of a row of either. */
     int64_t positions, line, longest;
     bool streamed;                           /* gradients go past the caches */
+    bool direct;                             /* the maximum reads the tensor itself */
     gb_scratch diff_src, lines, turned, src; /* of a work item; src: for the maximum */
 } pool_backward;
 
@@ -44,7 +45,9 @@ typedef struct pool_item {
     const gb_step_call *call;
     int64_t n, channel, lanes;
     box slab, image, windows; /* written; read; windows that reach into the slab */
-    float *src, *diff_src, *line, *transposed;
+    float *diff_src, *line, *transposed;
+    const float *src; /* the image's first position, and elements from one to the next */
+    int64_t src_steps[AXES];
 } pool_item;
 
 /* Windows that may reach positions begin..end-1, and the positions of the image that they cover. */
@@ -94,8 +97,6 @@ static void open_item(
     item->diff_src = gb_scratch_get(call, params->diff_src);
     item->line = gb_scratch_get(call, params->lines);
     item->transposed = gb_scratch_get(call, params->turned);
-    if (!params->problem.mean)
-        item->src = gb_scratch_get(call, params->src);
 }
 
 static char *pool_backward_element(
@@ -172,17 +173,30 @@ static void store_row(const pool_item *item, const gb_operand *tensor, const flo
     store_gradients(item, item->transposed, item->lanes, count, data, s[GB_POOL_CHANNEL_DIM], 1);
 }
 
-static void load_image(const pool_item *item)
+static void load_image(pool_item *item)
 {
     const gb_operand *src = &item->params->problem.src;
     const box *image = &item->image;
-    float *to = item->src;
+    float *to = gb_scratch_get(item->call, item->params->src);
+    item->src = to;
+    int64_t step = item->lanes;
+    for (int a = AXES; a-- > 0; step *= span(image, a))
+        item->src_steps[a] = step;
     for (int64_t d = image->begin[0]; d < image->end[0]; d++)
         for (int64_t h = image->begin[1]; h < image->end[1]; h++) {
             load_row(item, src, pool_backward_element(item, src, d, h, image->begin[2]),
                     span(image, 2), to);
             to += span(image, 2) * item->lanes;
         }
+}
+
+static void find_image(pool_item *item)
+{
+    const gb_operand *src = &item->params->problem.src;
+    const int64_t *begin = item->image.begin;
+    const char *first = pool_backward_element(item, src, begin[0], begin[1], begin[2]);
+    item->src = (const float *)(const void *)first;
+    memcpy(item->src_steps, src->strides + DEPTH_DIM, sizeof item->src_steps);
 }
 
 static void store_slab(const pool_item *item)
@@ -217,7 +231,6 @@ static void run_row(const pool_item *item, int64_t d, int64_t h)
     int64_t first_depth, first_height;
     gb_pool_gradient_row row = {.channels = item->lanes,
             .diff_dst = item->line,
-            .src = item->src,
             .diff_src = item->diff_src,
             .height_step = axes[1].dilation * span(&item->image, 2),
             .depth_step = axes[0].dilation * span(&item->image, 1) * span(&item->image, 2),
@@ -232,6 +245,12 @@ static void run_row(const pool_item *item, int64_t d, int64_t h)
     row.depth = cells_inside(item, 0, d, &first_depth);
     row.height = cells_inside(item, 1, h, &first_height);
     row.base = (first_depth * span(&item->image, 1) + first_height) * span(&item->image, 2);
+    if (!problem->mean) {
+        row.src = item->src + first_depth * item->src_steps[0] + first_height * item->src_steps[1];
+        row.src_depth_step = axes[0].dilation * item->src_steps[0];
+        row.src_height_step = axes[1].dilation * item->src_steps[1];
+        row.src_step = item->src_steps[2];
+    }
     row.outer = (float)gb_pool_cells(&axes[0], d, problem->exclude_pad) *
                 (float)gb_pool_cells(&axes[1], h, problem->exclude_pad);
     row.low = (problem->exclude_pad ? 0 : -width->pad_begin) - item->image.begin[2];
@@ -259,7 +278,7 @@ static void pool_backward_run(const gb_step_call *call)
             memset(item.diff_src, 0, (size_t)(volume(&item.image) * item.lanes) * sizeof(float));
             const box *windows = &item.windows;
             if (volume(windows) > 0 && !mean)
-                load_image(&item);
+                (params->direct ? find_image : load_image)(&item);
             for (int64_t d = windows->begin[0]; d < windows->end[0] && volume(windows) > 0; d++)
                 for (int64_t h = windows->begin[1]; h < windows->end[1]; h++)
                     run_row(&item, d, h);
@@ -278,7 +297,8 @@ static gb_status add_scratch(gb_step *step, pool_backward *plan)
         gb_scratch *part;
         int64_t positions;
     } parts[] = {{&plan->diff_src, plan->positions}, {&plan->lines, plan->line},
-            {&plan->turned, plan->longest}, {&plan->src, plan->problem.mean ? 0 : plan->positions}};
+            {&plan->turned, plan->longest},
+            {&plan->src, plan->problem.mean || plan->direct ? 0 : plan->positions}};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         if (!gb_size_mul((size_t)parts[i].positions, position, &bytes))
             return gb_fail(GB_OUT_OF_MEMORY, "image too large");
@@ -333,6 +353,7 @@ static gb_status pool_backward_plan(
     step->run = pool_backward_run;
     if (image_elements(problem) == 0)
         return GB_SUCCESS; /* no work items */
+    plan->direct = problem->src.type == GB_F32 && problem->src.strides[GB_POOL_CHANNEL_DIM] == 1;
     GB_TRY(choose_items(plan));
     GB_TRY(add_scratch(step, plan));
     plan->streamed = gb_streams((double)image_elements(problem) * sizeof(float),

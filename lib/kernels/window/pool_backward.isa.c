@@ -27,48 +27,60 @@ static inline void pool_backward_store(float *p, vf v, int64_t n)
         vf_store_n(p, v, n);
 }
 
+/* Cells of a window: depth x height rows of them, and where its first lies along the width. */
+typedef struct window {
+    int64_t depth, height, width, first;
+} window;
+
+static inline int64_t cell_position(
+        const gb_pool_gradient_row *row, const window *w, int64_t d, int64_t h, int64_t k)
+{
+    return row->base + w->first + d * row->depth_step + h * row->height_step + k * row->dilation;
+}
+
+static inline const float *cell_source(
+        const gb_pool_gradient_row *row, const window *w, int64_t d, int64_t h, int64_t k)
+{
+    return row->src + d * row->src_depth_step + h * row->src_height_step +
+           (w->first + k * row->dilation) * row->src_step;
+}
+
 /* Positions of the first maxima of n channels from c on, -1 where nothing is above the lowest. */
-GB_INLINE vi find_winners(const gb_pool_gradient_row *row, cells w, int64_t c, int64_t n)
+GB_INLINE vi find_winners(const gb_pool_gradient_row *row, window w, int64_t c, int64_t n)
 {
     vf best = vf_set1(row->lowest);
     vi winner = vi_set1(-1);
-    for (int64_t d = 0; d < row->depth; d++)
-        for (int64_t h = 0; h < row->height; h++) {
-            int64_t line = row->base + d * row->depth_step + h * row->height_step + w.start;
-            for (int64_t k = w.begin; k < w.end; k++) {
-                int64_t position = line + k * row->dilation;
-                vf x = pool_backward_load(row->src + position * row->channels + c, n);
-                vm above = vf_gt(x, best);
-                best = vf_select(above, x, best);
-                winner = vi_select(above, vi_set1((int32_t)position), winner);
+    for (int64_t d = 0; d < w.depth; d++)
+        for (int64_t h = 0; h < w.height; h++)
+            for (int64_t k = 0; k < w.width; k++) {
+                vf x = pool_backward_load(cell_source(row, &w, d, h, k) + c, n);
+                vi position = vi_set1((int32_t)cell_position(row, &w, d, h, k));
+                winner = vi_select(vf_gt(x, best), position, winner);
+                best = vf_max(x, best); /* which stays where x is NaN */
             }
-        }
     return winner;
 }
 
 /* Adds the gradients of n channels to the cells of one window that won. */
 GB_INLINE void add_to_cells(
-        const gb_pool_gradient_row *row, cells w, vi winner, vf gradient, int64_t c, int64_t n)
+        const gb_pool_gradient_row *row, window w, vi winner, vf gradient, int64_t c, int64_t n)
 {
-    for (int64_t d = 0; d < row->depth; d++)
-        for (int64_t h = 0; h < row->height; h++) {
-            int64_t line = row->base + d * row->depth_step + h * row->height_step + w.start;
-            for (int64_t k = w.begin; k < w.end; k++) {
-                int64_t position = line + k * row->dilation;
+    for (int64_t d = 0; d < w.depth; d++)
+        for (int64_t h = 0; h < w.height; h++)
+            for (int64_t k = 0; k < w.width; k++) {
+                int64_t position = cell_position(row, &w, d, h, k);
                 float *p = row->diff_src + position * row->channels + c;
                 vf sum = pool_backward_load(p, n);
                 vm won = vi_eq(winner, vi_set1((int32_t)position));
                 pool_backward_store(p, vf_select(won, vf_add(sum, gradient), sum), n);
             }
-        }
 }
 
-GB_INLINE void scatter(const gb_pool_gradient_row *row, int64_t i, int64_t c, int64_t n)
+GB_INLINE void scatter(const gb_pool_gradient_row *row, int64_t i, window w, int64_t c, int64_t n)
 {
-    cells w = cells_of(row, i);
     vi winner = find_winners(row, w, c, n);
     const float *gradient = row->diff_dst + i * row->channels + c;
-    if (row->depth * row->height * (w.end - w.begin) <= VLEN) {
+    if (w.depth * w.height * w.width <= VLEN) {
         add_to_cells(row, w, winner, pool_backward_load(gradient, n), c, n);
         return;
     }
@@ -79,14 +91,28 @@ GB_INLINE void scatter(const gb_pool_gradient_row *row, int64_t i, int64_t c, in
             row->diff_src[winners[lane] * row->channels + c + lane] += gradient[lane];
 }
 
+/* The cells' positions, and their number where it is a constant, are the same for all channels. */
+GB_INLINE void scatter_channels(gb_pool_gradient_row row, int64_t i, window w)
+{
+    int64_t c = 0;
+    for (; c + VLEN <= row.channels; c += VLEN)
+        scatter(&row, i, w, c, VLEN);
+    if (c < row.channels)
+        scatter(&row, i, w, c, row.channels - c);
+}
+
 void GB_ISA_NAME(max_pool_backward)(const gb_pool_gradient_row *row)
 {
     for (int64_t i = 0; i < row->count; i++) {
-        int64_t c = 0;
-        for (; c + VLEN <= row->channels; c += VLEN)
-            scatter(row, i, c, VLEN);
-        if (c < row->channels)
-            scatter(row, i, c, row->channels - c);
+        cells across = cells_of(row, i);
+        int64_t first = across.start + across.begin * row->dilation;
+        window w = {row->depth, row->height, across.end - across.begin, first};
+        if (w.depth == 1 && w.height == 2 && w.width == 2)
+            scatter_channels(*row, i, (window){1, 2, 2, first});
+        else if (w.depth == 1 && w.height == 3 && w.width == 3)
+            scatter_channels(*row, i, (window){1, 3, 3, first});
+        else
+            scatter_channels(*row, i, w);
     }
 }
 
