@@ -6,30 +6,24 @@
 #include "kernels/isa/vec_partial.h"
 #include "kernels/isa/vec_transpose.h"
 
-/* Bytes ahead of the one being loaded that are fetched, two tiles of f32: what is done with a tile
- * before the next one is loaded takes as long as memory. */
-enum { AHEAD = 8192 };
-
-GB_TEMPLATE vf load(gb_data_type type, const char *p, int64_t n)
-{
-    if (type == GB_BF16)
-        return n == VLEN ? vf_load_bf16(p) : vf_load_bf16_n(p, n);
-    if (type == GB_F16)
-        return n == VLEN ? vf_load_f16(p) : vf_load_f16_n(p, n);
-    const float *values = (const float *)(const void *)p;
-    return n == VLEN ? vf_load(values) : vf_load_n(values, n);
-}
+/* Bytes ahead of the one being loaded that are fetched, two tiles of f32 or one of 16-bit numbers: what is done with a
+ * tile before the next one is loaded takes as long as memory. */
+enum { AHEAD = 8192, AHEAD_16_BIT = 2048 };
 
 GB_TEMPLATE void load_contiguous(gb_data_type type, const char *src, int64_t n, float *dst)
 {
-    int64_t bytes = type == GB_F32 ? 4 : 2, i = 0;
-    for (; i + VLEN <= n; i += VLEN) {
-        if (i * bytes % GB_CACHE_LINE == 0)
-            gb_prefetch(src + i * bytes + AHEAD);
-        vf_store(dst + i, load(type, src + i * bytes, VLEN));
+    const int64_t bytes = (int64_t)gb_float_size(type), line = GB_CACHE_LINE / bytes;
+    const int64_t ahead = type == GB_F32 ? AHEAD : AHEAD_16_BIT;
+    int64_t i = 0;
+    for (; i + line <= n; i += line) {
+        gb_prefetch(src + i * bytes + ahead);
+        for (int64_t j = 0; j < line; j += VLEN)
+            vf_store(dst + i + j, vf_load_float(type, src + (i + j) * bytes, VLEN));
     }
+    for (; i + VLEN <= n; i += VLEN)
+        vf_store(dst + i, vf_load_float(type, src + i * bytes, VLEN));
     if (i < n)
-        vf_store_n(dst + i, load(type, src + i * bytes, n - i), n - i);
+        vf_store_n(dst + i, vf_load_float(type, src + i * bytes, n - i), n - i);
 }
 
 GB_TEMPLATE void load_strided(
@@ -40,7 +34,7 @@ GB_TEMPLATE void load_strided(
         int64_t count = n - i < VLEN ? n - i : VLEN;
         for (int64_t j = 0; j < count; j++)
             lanes[j] = src[(i + j) * stride];
-        vf_store_n(dst + i, load(type, (const char *)lanes, VLEN), count);
+        vf_store_n(dst + i, vf_load_float(type, (const char *)lanes, VLEN), count);
     }
 }
 

@@ -3,33 +3,13 @@
 
 #include "kernels/isa/vec_float.h"
 
-GB_INLINE void store(const gb_data_type type, char *p, vf v, int64_t n)
-{
-    switch (type) {
-    case GB_BF16:
-        if (n == VLEN)
-            vf_store_bf16(p, v);
-        else
-            vf_store_bf16_n(p, v, n);
-        break;
-    case GB_F16:
-        if (n == VLEN)
-            vf_store_f16(p, v);
-        else
-            vf_store_f16_n(p, v, n);
-        break;
-    default:
-        vf_store_first((float *)(void *)p, v, n);
-    }
-}
-
 GB_INLINE void store_contiguous(const gb_data_type type, const float *src, int64_t n, char *dst)
 {
     int64_t size = (int64_t)gb_float_size(type), i = 0;
     for (; i + VLEN <= n; i += VLEN)
-        store(type, dst + i * size, vf_load(src + i), VLEN);
+        vf_store_float(type, dst + i * size, vf_load(src + i), VLEN);
     if (i < n)
-        store(type, dst + i * size, vf_load_n(src + i, n - i), n - i);
+        vf_store_float(type, dst + i * size, vf_load_n(src + i, n - i), n - i);
 }
 
 GB_INLINE void store_strided(
@@ -44,7 +24,7 @@ GB_INLINE void store_strided(
     uint16_t lanes[VLEN], *halves = (uint16_t *)(void *)dst;
     for (int64_t i = 0; i < n; i += VLEN) {
         int64_t count = n - i < VLEN ? n - i : VLEN;
-        store(type, (char *)lanes, vf_load_n(src + i, count), count);
+        vf_store_float(type, (char *)lanes, vf_load_n(src + i, count), count);
         for (int64_t j = 0; j < count; j++)
             halves[(i + j) * stride] = lanes[j];
     }

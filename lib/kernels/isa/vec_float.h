@@ -45,6 +45,27 @@ GB_INLINE void vf_store_first(float *p, vf v, int64_t n)
         vf_store_n(p, v, n);
 }
 
+/* n <= VLEN lanes as consecutive elements. */
+GB_INLINE void vf_store_float(const gb_data_type type, void *p, vf v, int64_t n)
+{
+    switch (type) {
+    case GB_BF16:
+        if (n == VLEN)
+            vf_store_bf16(p, v);
+        else
+            vf_store_bf16_n(p, v, n);
+        break;
+    case GB_F16:
+        if (n == VLEN)
+            vf_store_f16(p, v);
+        else
+            vf_store_f16_n(p, v, n);
+        break;
+    default:
+        vf_store_first(p, v, n);
+    }
+}
+
 /* Instantiates call(..., type) for the type of an operand. */
 #define GB_FLOAT_SWITCH(type, call, argument)                                                      \
     switch (type) {                                                                                \

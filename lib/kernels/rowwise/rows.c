@@ -8,7 +8,10 @@
 
 #include <string.h>
 
-enum { LEAST_COLUMNS = 32 }; /* two lines of memory */
+enum {
+    LEAST_COLUMNS = 32, /* two lines of memory */
+    LEAST_BUFFERED = 64 /* columns of a buffer that stays in L1 */
+};
 
 /* Do the reduced dims form one evenly strided dim? */
 static bool even(const gb_reduced_space *space, const int64_t *strides)
@@ -64,8 +67,11 @@ static int64_t choose_block(const gb_row_plan *plan, int threads, int64_t granul
         return 1;
     all = space->dims[gb_last_kept(space)];
     if (plan->columns) {
-        /* Beside the result, or the tile of it that is made. */
+        /* Beside the result, or the tile of it that is made; a buffer in L1, if that holds rows long enough. */
         int64_t near = (int64_t)(machine->l2_bytes / 4 * (plan->apply ? 3 : 1) / sizeof(float));
+        int64_t buffer = (int64_t)(machine->l1_bytes * 3 / 4 / sizeof(float));
+        if (!plan->apply && !plan->direct_src && buffer / n >= LEAST_BUFFERED)
+            near = buffer;
         block = choose_columns(plan, threads, near, granule);
     } else {
         /* Rows that need no buffer, or are loaded and stored at once, stay in L1 between the passes over them. */
